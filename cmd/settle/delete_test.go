@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -11,18 +12,25 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/cron"
+	"github.com/settlehq/settle/internal/erase"
 )
 
-var ticks = settle.NewStream[cron.Tick]("tick")
+var (
+	ticks  = settle.NewStream[cron.Tick]("tick")
+	alarms = settle.NewStream[string]("alarm")
+)
 
 // keeping returns a program that keeps, derives, passes on and fails with what it gets.
 func keeping() *settle.Program {
 	p := passing()
 	ticks.Handle(p, func(*settle.Tx, cron.Tick) error { return nil })
 	p.Cron("hourly", "0 * * * *", ticks)
+	alarms.Handle(p, func(*settle.Tx, string) error { return nil })
 	return p.
 		Handle("keep", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
 			tx.Set("kept", ev.Payload)
+			text, _ := ev.Payload.AsString()
+			alarms.SetTimer(tx, "remind", tx.Now().Add(time.Hour), text)
 			n, _ := tx.Get("times").AsInt()
 			tx.Set("times", n+1)
 			return ev.Payload, nil
@@ -56,6 +64,9 @@ func TestDelete_LeavesNothingOfASpace(t *testing.T) {
 	want(t, 1, "has 5 documents, and 0 events that wait | nothing was changed", "delete", gone)
 	want(t, 0, "", "send", gone, "keep", secret, "--id", "later", "--after", "1h")
 	wantSoon(t, 1, "1 events wait in space "+gone+", the first is keep/later", "delete", gone, "--yes")
+	if err := erase.Space(t.Context(), d.Bus(), gone); !errors.Is(err, erase.ErrWaiting) {
+		t.Errorf("an event that came since the command looked: %v", err)
+	}
 	want(t, 0, "cancelled | space "+gone+" is deleted", "delete", gone, "--yes", "--force")
 
 	if found := where(t, d, []byte("CANARY7Q"), gone); len(found) > 0 {
