@@ -90,6 +90,11 @@ func TestDelete_LeavesNothingOfASpace(t *testing.T) {
 	want(t, 0, "space "+gone+" is deleted", "delete", gone, "--yes")
 	want(t, 0, "space "+gone+" is deleted: 0 documents", "delete", gone, "--yes")
 	want(t, 0, "settle delete "+gone+" --yes", "audit")
+
+	// A deployment that is closed is no obstacle: the space is not loaded by a read.
+	want(t, 0, "handled", "send", gone, "keep", secret, "--id", "k3", "--wait")
+	want(t, 0, "This is the first rule", "allow", "alice", "--read", "nothing/nothing")
+	want(t, 0, "space "+gone+" is deleted: 2 documents", "delete", gone, "--yes")
 }
 
 // where returns the subjects of the messages of a space, in all streams, that contain a text.

@@ -12,7 +12,6 @@ import (
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/loss"
 	"github.com/settlehq/settle/internal/pause"
-	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
@@ -180,8 +179,11 @@ func commit(ctx context.Context, b Bus, r *replica.Replica, head uint64) (at uin
 func saved(ctx context.Context, b Bus, space string, last uint64) (done uint64, err error) {
 	partition := model.PartitionOf(space, b.Partitions())
 	for {
-		// A read loads the space, and makes its owner notice the commit. Its outcome does not matter.
-		_, _ = (&live.Client{Bus: b}).Get(ctx, live.Get{Space: space, Document: "deleted", Timeout: live.Duration(time.Second)})
+		// The lease of an attached runtime loads the space, and makes its owner follow the commits of others. It is no read: rules
+		// about access do not concern it.
+		if err := b.Observe(model.Lease{Space: space, Watcher: "delete", TTL: model.LeaseTTL}); err != nil {
+			return 0, err
+		}
 		st, err := b.LoadState(ctx, space)
 		if err != nil {
 			return 0, err
