@@ -68,7 +68,7 @@ func (c *ruling) change(ctx context.Context, io streams, change func(*access.Rul
 		}
 		fmt.Fprintf(io.out, "%s may send %s and read %s\n", principalText(r.Principal), patternsText(r.Send), patternsText(r.Read))
 		if !before.Closed() {
-			fmt.Fprintln(io.out, "This is the first rule: from now on, what no rule allows is refused. Events without a principal have a rule of their own, --no-principal.")
+			fmt.Fprintln(io.out, "This is the first rule: from now on, what no rule allows is refused. What has no principal, such as an event of settle send and a read of settle get, has a rule of its own: --no-principal.")
 		}
 		return nil
 	})
