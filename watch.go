@@ -89,7 +89,7 @@ func (s Space) Watch(ctx context.Context, doc string, options ...WatchOption) it
 		}
 		w := &watch{
 			document: history.Watch{Bus: s.client.bus, Space: s.name, Doc: doc, Watcher: s.client.watcher(), Logger: s.client.logger},
-			changes:  make(chan history.Change),
+			by:       s.client.by, changes: make(chan history.Change),
 		}
 		if o.from != nil {
 			w.document.From(*o.from)
@@ -108,6 +108,7 @@ func (s Space) Watch(ctx context.Context, doc string, options ...WatchOption) it
 // from a live query beside it, which asks for no values. The loop's goroutine owns the fields below events.
 type watch struct {
 	document history.Watch
+	by       string // ClientConfig.Principal
 	changes  chan history.Change
 	// events are those of the live query, which must not wait for a slow loop: it would take the
 	// connection for lost. It is nil without WithStatus.
@@ -179,7 +180,7 @@ func (w *watch) run(ctx context.Context, yield func(Update[Value], error) bool) 
 // follow runs the live query for the document's status until ctx ends. It asks for values after the
 // highest possible revision, of which there are none.
 func (w *watch) follow(ctx context.Context) error {
-	c, q := live.Client{Bus: w.document.Bus}, live.Watch{Space: w.document.Space, Document: w.document.Doc, From: live.At(math.MaxUint64)}
+	c, q := live.Client{Bus: w.document.Bus, Principal: w.by}, live.Watch{Space: w.document.Space, Document: w.document.Doc, From: live.At(math.MaxUint64)}
 	for ctx.Err() == nil {
 		err := c.Watch(ctx, q, w.enqueue)
 		if ctx.Err() == nil { // no worker answered at first, or none that accepts the question

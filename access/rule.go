@@ -41,8 +41,8 @@ func CheckPrincipal(pattern string) error {
 		return nil
 	}
 	// With each star in the place of one character, a pattern is a name.
-	if err := model.CheckName("principal", strings.ReplaceAll(pattern, "*", "x")); err != nil {
-		return fmt.Errorf("%q is no principal: use a name, with * for any characters", pattern)
+	if err := model.CheckPrincipal(strings.ReplaceAll(pattern, "*", "x")); err != nil {
+		return fmt.Errorf("%q is no principal: use a name, with * for any characters (%w)", pattern, err)
 	}
 	return nil
 }

@@ -47,6 +47,8 @@ func TestRules_TheFirstOneClosesTheDeployment(t *testing.T) {
 		{"alice", "board", "all", false, false},
 		{"bob", "x", "add", false, false},
 		{"eve", "x", "add", false, false},
+		{"operator", "any", "add", true, true},
+		{"operator2", "any", "add", false, false},
 	} {
 		if got := rules.MaySend(c.principal, c.space, c.name) == nil; got != c.send {
 			t.Errorf("%q may send %s/%s: %v", c.principal, c.space, c.name, got)
@@ -57,6 +59,9 @@ func TestRules_TheFirstOneClosesTheDeployment(t *testing.T) {
 	}
 	if got := rules.Senders("any", "pay"); !slices.Equal(got, []string{"shop-*"}) {
 		t.Errorf("senders are %q", got)
+	}
+	if err := access.CheckPrincipal(model.Operator); err == nil {
+		t.Error("there may be a rule about operators")
 	}
 	if got := rules.Readers("board", "all"); !slices.Equal(got, []string{""}) {
 		t.Errorf("readers are %q", got)

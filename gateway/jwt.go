@@ -95,7 +95,7 @@ func (is *issuer) principal(token string, now time.Time) (string, error) {
 		return "", err
 	}
 	name, _ := all[is.Claim].(string)
-	if err := model.CheckName("principal", name); err != nil {
+	if err := model.CheckPrincipal(name); err != nil {
 		return "", fmt.Errorf("claim %s: %w", is.Claim, err)
 	}
 	return name, nil

@@ -132,6 +132,7 @@ func TestJWT_ATokenStandsForItsPrincipal(t *testing.T) {
 		"the public key used as a secret": {signWith(t, jose.HS256, []byte(public), p.id(), good()), http.StatusUnauthorized},
 		"unsigned":                        {unsigned, http.StatusUnauthorized},
 		"changed":                         {p.token(good()) + "A", http.StatusUnauthorized},
+		"the name of operators":           {p.token(but("sub", "operator")), http.StatusUnauthorized},
 		"no token":                        {"a.b.c", http.StatusUnauthorized},
 		"a principal without rights":      {p.token(but("sub", "bob")), http.StatusForbidden},
 	} {

@@ -46,7 +46,7 @@ type principal struct {
 
 // fill checks an entry and replaces its zero limits by the defaults. issued reports that it may have a token from elsewhere.
 func (p *principal) fill(issued bool) error {
-	if err := model.CheckName("principal", p.Name); err != nil {
+	if err := model.CheckPrincipal(p.Name); err != nil {
 		return err
 	}
 	if len(p.Tokens) == 0 && !issued {

@@ -310,6 +310,7 @@ func TestPrincipals_AFileThatIsWrongIsRefusedAtTheStart(t *testing.T) {
 	for says, text := range map[string]string{
 		"unexpected EOF":                   `{"principals": [`,
 		"unknown field":                    `{"principals": [{"name": "a", "token": "x"}]}`,
+		"operator: the name is that":       `{"principals": [{"name": "operator", "tokens_sha256": ["` + sum("a") + `"]}]}`,
 		"entry 1 (a b): principal":         `{"principals": [{"name": "a b", "tokens_sha256": ["` + sum("a") + `"]}]}`,
 		"entry 1 (a): it has no token":     `{"principals": [{"name": "a"}]}`,
 		"it has 64 hexadecimal digits":     `{"principals": [{"name": "a", "tokens_sha256": ["secret"]}]}`,

@@ -1,6 +1,9 @@
 package model
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // The id of an event that a principal has sent is "<principal>=<id>", with the id that the principal has chosen: two
 // principals that choose the same id have two events. No name and no id that a client chooses contains a '=', and an
@@ -22,6 +25,19 @@ func CutPrincipal(event string) (principal, id string) {
 		return principal, id
 	}
 	return "", event
+}
+
+// Operator is the principal in whose name users of the role operator, and of those that are trusted with more, send and read if
+// they ask for it. Rules about access do not concern it. The permissions of users outside the account of the streams do not
+// cover it, and no token stands for it.
+const Operator = "operator"
+
+// CheckPrincipal returns an error unless a name can be that of a principal which rules concern.
+func CheckPrincipal(name string) error {
+	if name == Operator {
+		return fmt.Errorf("principal %s: the name is that of operators, which may send and read everything; use another one", name)
+	}
+	return CheckName("principal", name)
 }
 
 // By returns the principal that has sent the event, or has sent what was redriven; "" if there is none, and for what

@@ -163,6 +163,40 @@ func TestUnborn_EventsGoBeforeLookups(t *testing.T) {
 	})
 }
 
+// So many spaces per second are loaded for reads and watches alone, and their turn comes without another request. Events
+// do not count.
+func TestUnborn_LookupsHaveAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		order := make(chan string, 10_000)
+		opts := worker.Options{Lookups: 50, Idle: -1}
+		w.process(worker.Config{ID: "w1", Options: opts}, func(b *membus.Bus) port.Bus { return slowState{b, order} })
+		synctest.Wait() // it serves its partition
+		began := time.Now()
+		for i := range 300 {
+			w.observe(fmt.Sprintf("x%04d", i), "double", "watcher", time.Hour)
+			w.Send(fmt.Sprintf("e%04d", i), "add", "e1")
+		}
+		looked := func() (n int) {
+			for range len(order) {
+				name := <-order
+				if order <- name; name[0] == 'x' {
+					n++
+				}
+			}
+			return n
+		}
+		for range 8 {
+			w.Pass(500 * time.Millisecond)
+			if n, most := looked(), 16+int(50*time.Since(began).Seconds()); n > most || n < most-2 {
+				t.Errorf("%d spaces are loaded to be watched %v after the first, not %d", n, time.Since(began), most)
+			}
+		}
+		w.Eventually("all are loaded", func() bool { return looked() == 300 })
+		w.Eventually("the events are handled", func() bool { return w.Server.Head("e0299") > 1 })
+	})
+}
+
 // A program may say that reads create its spaces.
 func TestUnborn_AProgramMayHaveReadsCreateItsSpaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -80,9 +80,10 @@ func (n subjects) follows() []string {
 	return all
 }
 
-// asks returns the subjects needed for demand, and for requests to services and workers.
-func (n subjects) asks() []string {
-	return []string{n.Prefix + ".demand.*", n.Prefix + ".api.>", n.Prefix + ".own.>", n.Prefix + ".ping.*"}
+// asks returns the subjects needed for demand, and for requests to workers and to endpoints of services. Those in the name of a
+// principal have a token more.
+func (n subjects) asks(endpoints string) []string {
+	return []string{n.Prefix + ".demand.*", n.Endpoint(endpoints), n.Prefix + ".own.>", n.Prefix + ".ping.*"}
 }
 
 // hears returns the subjects on which every user receives commits, and the roll calls of new owners.
@@ -108,7 +109,7 @@ func (n subjects) reader() Role {
 	return Role{
 		Name: Reader, About: "reads documents, receipts and logs, and watches; changes nothing", Outside: true,
 		// The first is where a client learns that its account has no streams.
-		Publish:   slices.Concat([]string{theAPI + "STREAM.INFO.*"}, reads(n.ImportedAPI()), n.asks()),
+		Publish:   slices.Concat([]string{theAPI + "STREAM.INFO.*"}, reads(n.ImportedAPI()), n.asks("*")),
 		Subscribe: n.hears(),
 	}
 }
@@ -134,7 +135,7 @@ func Principal(prefix, name string) Role {
 
 // inside returns what the roles in the account of the streams have in common.
 func (n subjects) inside() Role {
-	return Role{Publish: slices.Concat(reads(theAPI), n.asks(), n.follows()), Subscribe: n.hears()}
+	return Role{Publish: slices.Concat(reads(theAPI), n.asks(">"), n.follows()), Subscribe: n.hears()}
 }
 
 func (n subjects) worker() Role {

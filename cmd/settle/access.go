@@ -68,7 +68,7 @@ func (c *ruling) change(ctx context.Context, io streams, change func(*access.Rul
 		}
 		fmt.Fprintf(io.out, "%s may send %s and read %s\n", principalText(r.Principal), patternsText(r.Send), patternsText(r.Read))
 		if !before.Closed() {
-			fmt.Fprintln(io.out, "This is the first rule: from now on, what no rule allows is refused. What has no principal, such as an event of settle send and a read of settle get, has a rule of its own: --no-principal.")
+			fmt.Fprintln(io.out, "This is the first rule: from now on, what no rule allows is refused. What has no principal, such as an event of settle send and a read of settle get, has a rule of its own: --no-principal. "+operatorText)
 		}
 		return nil
 	})
@@ -154,6 +154,7 @@ func (c *mayCmd) printRules(io streams, rules *access.Rules) error {
 		fmt.Fprintln(io.out, openText)
 		return nil
 	}
+	fmt.Fprintln(io.out, operatorText)
 	w := tabwriter.NewWriter(io.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PRINCIPAL\tMAY SEND\tMAY READ\tCHANGED\tNOTE")
 	for i := range all {
@@ -164,6 +165,8 @@ func (c *mayCmd) printRules(io streams, rules *access.Rules) error {
 }
 
 const openText = "There is no rule: everything is allowed that the servers and the gateway let through. The first one closes the deployment: settle allow."
+
+const operatorText = "Rules do not concern operators: people with that role give --principal operator."
 
 func (c *mayCmd) printPrincipals(io streams, rules *access.Rules, principals []string) error {
 	switch {

@@ -233,7 +233,7 @@ type permissionsCmd struct {
 // Run prints the permissions of each role, for a nats-server configuration.
 func (c *permissionsCmd) Run(io streams) error {
 	for _, name := range c.Principal {
-		if err := model.CheckName("principal", name); err != nil {
+		if err := model.CheckPrincipal(name); err != nil {
 			return usage(err)
 		}
 	}

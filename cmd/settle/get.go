@@ -18,7 +18,7 @@ var errNoWorker = errors.New("no worker answers; start one (spaceworker), or rea
 
 // getCmd is `settle get`.
 type getCmd struct {
-	connection
+	named
 	Space     string        `arg:"" help:"A space."`
 	Doc       string        `arg:"" optional:"" name:"document" help:"A document of the space. Default: list all documents, read from the log."`
 	Path      []string      `arg:"" optional:"" help:"Keys and indices within the document."`
@@ -110,7 +110,7 @@ func (c *getCmd) read(ctx context.Context, b *bus.Bus, client *settle.Client) (v
 	}
 	q := live.Get{Space: c.Space, Document: c.Doc, Path: c.Path, Timeout: live.Duration(c.Timeout)}
 	begun := time.Now()
-	a, err := (&live.Client{Bus: b}).Get(ctx, q)
+	a, err := (&live.Client{Bus: b, Principal: c.Principal}).Get(ctx, q)
 	switch {
 	case errors.Is(err, model.ErrNoResponder):
 		return v, 0, "", errNoWorker

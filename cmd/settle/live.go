@@ -17,7 +17,7 @@ import (
 
 // watchCmd is `settle watch`.
 type watchCmd struct {
-	connection
+	named
 	Space string     `arg:"" help:"A space."`
 	Docs  []string   `arg:"" name:"document" help:"Documents of the space. They are kept up to date while they are watched."`
 	From  live.Known `help:"Print only values newer than this one: a revision, or what --json prints as \"resume\"." default:"0"`
@@ -34,7 +34,7 @@ func (c *watchCmd) Run(ctx context.Context, io streams) error {
 		for _, doc := range c.Docs {
 			g.Go(func() error { // ends with the watch
 				q := live.Watch{Space: c.Space, Document: doc, From: c.From}
-				return (&live.Client{Bus: b}).Watch(watching, q, func(e live.Event) { p.print(doc, e) })
+				return (&live.Client{Bus: b, Principal: c.Principal}).Watch(watching, q, func(e live.Event) { p.print(doc, e) })
 			})
 		}
 		err := g.Wait()

@@ -17,19 +17,17 @@ import (
 
 // sendCmd is `settle send`.
 type sendCmd struct {
-	connection
-	Space   string `arg:"" help:"The space of the event."`
-	Stream  string `arg:"" help:"The stream of the event, which selects the handler."`
-	Payload string `arg:"" optional:"" help:"JSON."`
-	ID      string `name:"id" help:"The event's id: sending it again has no further effect. Default: a random one, which is printed." placeholder:"ID"`
-	// Principal is connection.principal.
-	Principal string        `help:"The principal that sends: part of the event's id, which receipts and trees show. Default: none." placeholder:"NAME"`
-	At        time.Time     `help:"Handle it at this time: 2026-11-21T09:00:00Z." xor:"when" placeholder:"TIME"`
-	After     time.Duration `help:"Handle it after this duration: 90s, 36h." xor:"when" placeholder:"DURATION"`
-	Expires   time.Duration `help:"Let it expire after this duration if it is not handled by then." placeholder:"DURATION"`
-	Wait      waitFor       `help:"--wait[=receipt|tree]: wait for the receipt, or with --wait=tree until all events that it causes have ended. The exit code is 1 unless all of them were handled. Default: none." default:"none"`
-	Timeout   time.Duration `help:"How long to wait." default:"10s"`
-	JSON      bool          `name:"json" help:"Print JSON: the receipt, with --wait=tree the tree, otherwise the stored event."`
+	named
+	Space   string        `arg:"" help:"The space of the event."`
+	Stream  string        `arg:"" help:"The stream of the event, which selects the handler."`
+	Payload string        `arg:"" optional:"" help:"JSON."`
+	ID      string        `name:"id" help:"The event's id: sending it again has no further effect. Default: a random one, which is printed." placeholder:"ID"`
+	At      time.Time     `help:"Handle it at this time: 2026-11-21T09:00:00Z." xor:"when" placeholder:"TIME"`
+	After   time.Duration `help:"Handle it after this duration: 90s, 36h." xor:"when" placeholder:"DURATION"`
+	Expires time.Duration `help:"Let it expire after this duration if it is not handled by then." placeholder:"DURATION"`
+	Wait    waitFor       `help:"--wait[=receipt|tree]: wait for the receipt, or with --wait=tree until all events that it causes have ended. The exit code is 1 unless all of them were handled. Default: none." default:"none"`
+	Timeout time.Duration `help:"How long to wait." default:"10s"`
+	JSON    bool          `name:"json" help:"Print JSON: the receipt, with --wait=tree the tree, otherwise the stored event."`
 }
 
 // waitFor is what --wait waits for.
@@ -78,7 +76,6 @@ func (c *sendCmd) Run(ctx context.Context, io streams) error {
 		}
 		e.Payload = v
 	}
-	c.principal = c.Principal
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	begun := false

@@ -104,6 +104,15 @@ func TestAttack_APrincipalReachesWhatARuleAllows(t *testing.T) {
 		}
 	}
 
+	// Rules do not concern operators.
+	as[model.Operator] = d.as(roles.Operator)
+	if got := d.outcome(as[model.Operator], model.Operator, "purse-1", "e1"); got != model.Handled {
+		t.Errorf("an operator's event is %s", got)
+	}
+	if err := read(model.Operator, "purse-1"); err != nil {
+		t.Errorf("an operator reads: %v", err)
+	}
+
 	// What a space does outside, and what it sends, needs no rule.
 	d.allow("alice", func(r *access.Rule) { r.Send = append(r.Send, "cart-*/order") })
 	c, err := settle.NewClient(as["alice"], settle.ClientConfig{ID: "orders", Principal: "alice"})
@@ -132,16 +141,25 @@ func TestAttack_APrincipalReachesWhatARuleAllows(t *testing.T) {
 	}
 
 	// What the servers refuse a principal.
-	nc := d.attacker("bob")
-	for _, subject := range []string{
-		subjectOf("cart-1", "add", "e9"), subjectOf("cart-1", "add", "e9") + ".alice", "settle.api.get", "settle.api.get.alice", "settle.api.tree", "settle.own.0",
-		"settle.js.DIRECT.GET.SETTLE_LOG_0", "settle.js.STREAM.MSG.GET.SETTLE_LOG_0", "settle.js.STREAM.INFO.SETTLE_LOG_0", "settle.demand.0",
+	others := []string{
+		subjectOf("cart-1", "add", "e9") + ".alice", subjectOf("cart-1", "add", "e9") + ".operator", "settle.api.get.alice", "settle.api.get.operator", "settle.api.watch.operator",
+	}
+	for user, subjects := range map[string][]string{ // any order: each on its own
+		"bob": append([]string{
+			subjectOf("cart-1", "add", "e9"), "settle.api.get", "settle.api.tree", "settle.own.0",
+			"settle.js.DIRECT.GET.SETTLE_LOG_0", "settle.js.STREAM.MSG.GET.SETTLE_LOG_0", "settle.js.STREAM.INFO.SETTLE_LOG_0", "settle.demand.0",
+		}, others...),
+		roles.Client: others,
+		roles.Reader: others,
 	} {
-		before := nc.LastError()
-		d.must(nc.Publish(subject, []byte("{}")))
-		d.must(nc.Flush())
-		if nc.LastError() == before { //nolint:errorlint // is it the very same?
-			t.Errorf("bob may publish to %s", subject)
+		nc := d.attacker(user)
+		for _, subject := range subjects {
+			before := nc.LastError()
+			d.must(nc.Publish(subject, []byte("{}")))
+			d.must(nc.Flush())
+			if nc.LastError() == before { //nolint:errorlint // is it the very same?
+				t.Errorf("%s may publish to %s", user, subject)
+			}
 		}
 	}
 }

@@ -54,6 +54,9 @@ type Options struct {
 	// MaxAwake is how many spaces may be in memory; default 10,000, negative for no limit. Beyond it, the
 	// spaces that have been at rest longest are evicted at once; if all have work, the limit is exceeded.
 	MaxAwake int `help:"The largest number of spaces in memory; beyond it, the spaces at rest for longest are unloaded. Negative: no limit."`
+	// Lookups is how many spaces per second may be loaded only to be read or watched; default 1,000, negative for no limit.
+	// More wait, behind spaces with an event, which are loaded at once; a space takes about 1 ms of CPU.
+	Lookups int `help:"How many spaces per second may be loaded only to be read or watched; negative: no limit."`
 	// BacklogBytes limits, roughly, the memory of events that have been read and not
 	// handled, over all spaces; default 64 MiB. Beyond it events stay in the stream,
 	// except one per space. One space gets at most 8 MiB.
@@ -92,6 +95,7 @@ func (o *Options) Fill() error {
 	o.PurgeDelay = cmp.Or(o.PurgeDelay, 3*time.Minute)
 	o.Idle = cmp.Or(o.Idle, time.Minute)
 	o.MaxAwake = cmp.Or(o.MaxAwake, 10_000)
+	o.Lookups = cmp.Or(o.Lookups, 1000)
 	o.BacklogBytes = cmp.Or(o.BacklogBytes, 64<<20)
 	o.Performing = cmp.Or(o.Performing, 256)
 	o.RunLimit = cmp.Or(o.RunLimit, 30*time.Second)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // residency decides which spaces a worker has in memory: which of them
@@ -14,8 +16,8 @@ import (
 //
 //	a space that has been at rest for idle leaves
 //	beyond limit, the spaces that have rested longest make room for requested ones
-//	maxLoading are loaded at a time, maxLookups of them for reads and watches alone; more wait in order,
-//	as names, and those with an event or a time to handle go first
+//	maxLoading are loaded at a time, maxLookups of them for reads and watches alone, and of those only as many
+//	per second as pace allows; more wait in order, as names, and those with an event or a time to handle go first
 //
 // Only a space at rest is asked to leave. A busy space will come to rest, so
 // others wait for that. A held space (it is observed, or waits for a time) may stay
@@ -25,6 +27,7 @@ import (
 type residency struct {
 	limit int           // 0: none
 	idle  time.Duration // negative: no limit
+	pace  *rate.Limiter // of lookups; nil: no limit
 
 	mu      sync.Mutex
 	hosts   int // in memory or being loaded
@@ -35,6 +38,7 @@ type residency struct {
 	resting list.List // of *resident, the one that has rested longest first
 	// queue are the spaces that wait with something to handle, and reads those that are only to be looked at.
 	queue, reads []loadRequest
+	paused       bool // a timer calls serve at the time of the next lookup
 }
 
 // loadRequest is a space that waits to be loaded.
@@ -79,7 +83,7 @@ func (r *residency) admit(request loadRequest) bool {
 	if request.lookup {
 		ahead += len(r.reads)
 	}
-	if ahead == 0 && r.room(request.lookup) {
+	if ahead == 0 && r.room(request.lookup) && r.paced(request.lookup) {
 		r.begin(request.lookup)
 		return true
 	}
@@ -132,6 +136,33 @@ func (r *residency) promote(space string) bool {
 // room reports whether one more space may be loaded. r.mu is held.
 func (r *residency) room(lookup bool) bool {
 	return r.loading < maxLoading && (!lookup || r.lookups < maxLookups) && (r.limit == 0 || r.hosts < r.most())
+}
+
+// paced reports whether it is time to load one more space, for which there is room. If it is not, serve is called when it is.
+// r.mu is held.
+func (r *residency) paced(lookup bool) bool {
+	if !lookup || r.pace == nil {
+		return true
+	}
+	next := r.pace.Reserve()
+	wait := next.Delay()
+	if wait == 0 {
+		return true
+	}
+	next.Cancel()
+	if !r.paused {
+		r.paused = true
+		time.AfterFunc(wait, r.resume)
+	}
+	return false
+}
+
+// resume serves what has waited for its time.
+func (r *residency) resume() {
+	r.mu.Lock()
+	r.paused = false
+	r.mu.Unlock()
+	r.serve()
 }
 
 // waiting is the number of spaces that wait to be loaded. r.mu is held.
@@ -287,7 +318,7 @@ func (r *residency) next() (w loadRequest, ok bool) {
 	if len(*from) == 0 {
 		from = &r.reads
 	}
-	if len(*from) == 0 || !r.room((*from)[0].lookup) {
+	if len(*from) == 0 || !r.room((*from)[0].lookup) || !r.paced((*from)[0].lookup) {
 		return w, false
 	}
 	w = (*from)[0]

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/status"
@@ -65,6 +67,9 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	}
 	w.cfg.History = cmp.Or(w.cfg.History, w.horizon+model.MaxClockSkew)
 	w.residency.limit, w.residency.idle = max(cfg.MaxAwake, 0), cfg.Idle
+	if cfg.Lookups > 0 {
+		w.residency.pace = rate.NewLimiter(rate.Limit(cfg.Lookups), maxLookups)
+	}
 	w.sidecars.leaving = make(chan struct{})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.members = membership{
