@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 
 	"github.com/settlehq/settle/access"
+	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
 )
 
 // caller is the origin of a request, with its rights.
@@ -19,6 +22,7 @@ type caller struct {
 	sends     bool // of a caller without a principal
 	rules     *access.Rules
 	usage     *usage
+	again     func() *caller // identifies the origin of the request anew
 }
 
 // name returns the name of the principal, "" for none.
@@ -44,6 +48,29 @@ func (c *caller) mayRead(space, document string) string {
 	}
 	return fmt.Sprintf("principal %s may not read document %s of space %s", c.principal.Name, document, space)
 }
+
+// stillReads returns an error once the caller of an open watch may no longer read the document: its token has expired or was withdrawn, or
+// a rule was changed. Every second is soon enough; a watch has a message in each.
+func (c *caller) stillReads(space, document string) func() error {
+	checked := time.Now()
+	return func() error {
+		if time.Since(checked) < recheck {
+			return nil
+		}
+		checked = time.Now()
+		now := c.again()
+		if now == nil || now.name() != c.name() {
+			return &model.ServiceError{Code: model.CodeForbidden, Text: "the token is no longer valid"}
+		}
+		if refused := now.mayRead(space, document); refused != "" {
+			return &model.ServiceError{Code: model.CodeForbidden, Text: refused}
+		}
+		return nil
+	}
+}
+
+// recheck is how often the rights of an open watch are checked.
+const recheck = live.Heartbeat / 2
 
 // maySend returns why the caller may not send events of a stream to a space, "" if it may.
 func (c *caller) maySend(space, stream string) string {

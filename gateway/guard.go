@@ -32,9 +32,6 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		default:
 			g.share(w, origin)
 			c := g.identify(r)
-			if c != nil {
-				c = &caller{principal: c.principal, sends: c.sends, usage: c.usage, rules: g.cfg.Access.Rules()}
-			}
 			if c == nil {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="settle"`)
 				fail(w, http.StatusUnauthorized, "a token is needed")
@@ -87,8 +84,20 @@ func (g *Gateway) share(w http.ResponseWriter, origin string) {
 	h.Set("Access-Control-Expose-Headers", "ETag, Settle-Stale")
 }
 
-// identify returns the origin of a request, nil if its token is missing or unknown.
+// identify returns the origin of a request with its present rights, nil if its token is missing or not valid.
 func (g *Gateway) identify(r *http.Request) *caller {
+	c := g.holder(r)
+	if c == nil {
+		return nil
+	}
+	return &caller{
+		principal: c.principal, sends: c.sends, usage: c.usage, rules: g.cfg.Access.Rules(),
+		again: func() *caller { return g.identify(r) },
+	}
+}
+
+// holder returns the holder of the token of a request, nil if it is missing or not valid.
+func (g *Gateway) holder(r *http.Request) *caller {
 	if g.cfg.Token == "" && g.principals == nil {
 		return &caller{sends: true} // on a loopback address: see Listen
 	}

@@ -71,7 +71,13 @@ func (h handler) follow(w http.ResponseWriter, r *http.Request, space, document 
 	}
 	s := stream{w: w, rc: http.NewResponseController(w), timeout: h.writeTimeout}
 	q := live.Watch{Space: space, Document: document, From: from}
-	err = h.source.Watch(r.Context(), q, s.event)
+	permitted := callerOf(r).stillReads(space, document)
+	err = h.source.Watch(r.Context(), q, func(e live.Event) error {
+		if err := permitted(); err != nil {
+			return err
+		}
+		return s.event(e)
+	})
 	switch said, is := errors.AsType[*model.ServiceError](err); {
 	case s.begun: // ending the stream makes a browser reconnect
 	case is && said.Code != model.CodeUnavailable:
