@@ -106,6 +106,10 @@ func (b *Bus) dial() error {
 	if err != nil {
 		return err
 	}
+	if err := findInbox(nc); err != nil {
+		nc.Close()
+		return err
+	}
 	if err := b.streams.Open(nc, api, b.cfg.Faults); err != nil {
 		nc.Close()
 		return err

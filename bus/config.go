@@ -51,9 +51,12 @@ type Config struct {
 	User     string
 	Password string
 	Token    string
-	CA       string // path of a PEM file, like the next two
-	Cert     string
-	Key      string
+	// InboxPrefix begins the subjects of answers to this user. Default: the context's, then _INBOX if the user may subscribe to it,
+	// else _INBOX_ and the name of the user.
+	InboxPrefix string `env:"-" help:"What the subjects of answers begin with. Default: NATS_INBOX_PREFIX, then the context's, then _INBOX, or _INBOX_USER for a user that may not subscribe to it." placeholder:"PREFIX"`
+	CA          string // path of a PEM file, like the next two
+	Cert        string
+	Key         string
 
 	// Name is "<role>/<id>" of the process, such as "worker/w1". The connection is
 	// called "settle/<role>/<id>" in the server's listings.

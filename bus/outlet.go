@@ -138,6 +138,9 @@ func oneLine(text string) string {
 // Gone is closed when the client has stopped listening. See model.Outlet.
 func (o *outlet) Gone() <-chan struct{} { return o.gone }
 
+// SensesGone reports whether Gone can be closed. See model.Outlet.
+func (o *outlet) SensesGone() bool { return !wire.IsImported(o.to) }
+
 // Close ends the answer.
 func (o *outlet) Close() { o.services.outlets.remove(o) }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -25,6 +26,7 @@ type Connection struct {
 	User, Password string
 	Token          string
 	CA, Cert, Key  string
+	InboxPrefix    string
 	embedded       InProcess
 }
 
@@ -34,11 +36,11 @@ type Connection struct {
 // named by the configuration, else by NATS_CONTEXT, else the selected one.
 //
 // The environment is NATS_URL, NATS_CONTEXT, NATS_CREDS, NATS_NKEY, NATS_USER,
-// NATS_PASSWORD, NATS_TOKEN, NATS_CA, NATS_CERT and NATS_KEY; getenv is
+// NATS_PASSWORD, NATS_TOKEN, NATS_CA, NATS_CERT, NATS_KEY and NATS_INBOX_PREFIX; getenv is
 // os.Getenv outside of tests.
 func ResolveConnection(c Config, getenv func(string) string) (Connection, error) {
 	if c.Server != nil {
-		return Connection{embedded: c.Server, Creds: c.Creds, NKey: c.NKey, User: c.User, Password: c.Password, Token: c.Token}, nil
+		return Connection{embedded: c.Server, Creds: c.Creds, NKey: c.NKey, User: c.User, Password: c.Password, Token: c.Token, InboxPrefix: c.InboxPrefix}, nil
 	}
 	first := func(flag, env string) string {
 		if flag != "" {
@@ -56,6 +58,8 @@ func ResolveConnection(c Config, getenv func(string) string) (Connection, error)
 		CA:      first(c.CA, "NATS_CA"),
 		Cert:    first(c.Cert, "NATS_CERT"),
 		Key:     first(c.Key, "NATS_KEY"),
+
+		InboxPrefix: first(c.InboxPrefix, "NATS_INBOX_PREFIX"),
 	}
 	conn.Password = first(c.Password, "NATS_PASSWORD")
 	return conn, conn.check()
@@ -78,7 +82,7 @@ var ErrNoLogin = errors.New("the server's configuration has users, but not this 
 func (c Connection) connect(options ...nats.Option) (*nats.Conn, wire.APISettings, error) {
 	if c.embedded != nil {
 		own := func(o *nats.Options) error {
-			return errors.Join(apply(o, c.embedded.ConnOption()), apply(o, c.login(o)...))
+			return errors.Join(apply(o, c.embedded.ConnOption()), apply(o, append(c.login(o), c.inboxes()...)...))
 		}
 		nc, err := nats.Connect("", append([]nats.Option{own}, options...)...)
 		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, io.ErrClosedPipe) { // it hangs up either way
@@ -131,7 +135,7 @@ func (c Connection) override(o *nats.Options) error {
 	if len(o.Servers) == 0 || (len(o.Servers) == 1 && o.Servers[0] == "") {
 		o.Servers = []string{nats.DefaultURL}
 	}
-	return apply(o, append(c.login(o), c.tls()...)...)
+	return apply(o, slices.Concat(c.login(o), c.tls(), c.inboxes())...)
 }
 
 func apply(o *nats.Options, options ...nats.Option) error {
@@ -173,6 +177,14 @@ func (c Connection) login(o *nats.Options) []nats.Option {
 		options = append(options, nkeyOption(c.NKey))
 	}
 	return options
+}
+
+// inboxes returns the option of the prefix of inboxes.
+func (c Connection) inboxes() []nats.Option {
+	if c.InboxPrefix == "" {
+		return nil
+	}
+	return []nats.Option{nats.CustomInboxPrefix(c.InboxPrefix)}
 }
 
 func nkeyOption(path string) nats.Option {

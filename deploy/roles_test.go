@@ -125,12 +125,14 @@ answer flow control                   ..wobpa  $JS.FC.SETTLE_LOG_0.settle-x.1
 see the account                       ..wobpa  $JS.API.INFO
 see oneself                           rcwobpa  $SYS.REQ.USER.INFO
 ask a service                         rcwobpa  settle.api.tree
+ask it in the name of a principal     ..wobpa  settle.api.get.alice
 ask the owner of a partition          rcwobpa  settle.own.0
 want a document computed              rcwobpa  settle.demand.0
 find services                         ....bpa  $SRV.INFO
 follow confirmed commits              rcwobpa  < settle.feed.0.s
 hear a new owner                      rcwobpa  < settle.rollcall.*
-get answers                           rcwobpa  < _INBOX.x.>
+get answers                           .cwobpa  < _INBOX.x.>
+get answers that no other role sees   r......  < _INBOX_reader.x.>
 
 send an event                         .cw..pa  settle.send.0.s.add.e
 send in the name of a principal       ..w..pa  settle.send.0.s.add.e.alice

@@ -95,6 +95,8 @@ func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error 
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case errors.Is(err, errAgain):
+			continue
 		case isBadRequest(err) && w.q.From.Print != "":
 			w.q.From.Print = "" // the worker runs an earlier version, which knows only revisions
 			continue
@@ -123,11 +125,13 @@ type watching struct {
 	begun    bool // a value is known
 	received int  // messages received so far
 	down     bool // Broken was delivered, and Connected was not delivered since
+	renews   bool // the watch is asked for again
 }
 
 var (
 	errSilent = fmt.Errorf("no message arrived for %s", 3*Heartbeat)
 	errMissed = errors.New("a value was lost in transit")
+	errAgain  = errors.New("the watch is to be asked for again")
 )
 
 // once watches until the answering worker stops doing so.
@@ -148,8 +152,10 @@ func (w *watching) once(ctx context.Context, bus port.Client, endpoint string) e
 		silence.Reset(3 * Heartbeat)
 		w.received++
 		if first {
-			first, w.down = false, false
-			w.deliver(Event{Kind: Connected, Revision: w.q.From.Revision})
+			if !w.renews || w.down {
+				w.deliver(Event{Kind: Connected, Revision: w.q.From.Revision})
+			}
+			first, w.down, w.renews = false, false, false
 		}
 		if err := w.take(eventOf(p)); err != nil {
 			cancel(err)
@@ -166,9 +172,12 @@ func (w *watching) take(e Event) error {
 	switch e.Kind {
 	case Moved:
 		return ErrMoved
-	case Beating, Stale, Current:
+	case Beating, Stale, Current, Again:
 		if e.Revision > w.q.From.Revision {
 			return errMissed
+		}
+		if w.renews = e.Kind == Again; w.renews {
+			return errAgain
 		}
 		w.deliver(e)
 	case Rewound:

@@ -70,6 +70,7 @@ const (
 	Stale     Kind = "stale"     // the value is out of date, for the reason in Event.Stale
 	Current   Kind = "current"   // the value is up to date: delivered when that is first known, and after Stale
 	Moved     Kind = "moved"     // the answering worker is leaving; resume at once, from Revision
+	Again     Kind = "again"     // the watch ends within two seconds; resume it at once, from Revision
 	Connected Kind = "connected" // of Client.Watch: a worker answers, for the first time or again
 	Broken    Kind = "broken"    // of Client.Watch: no worker answers; the client keeps trying
 	// Rewound: the store has gone back to an earlier state, and values delivered before may be lost. The

@@ -43,8 +43,16 @@ type Config struct {
 	// MaxWatches is the largest number of concurrent watches; default 10,000.
 	MaxWatches int `help:"The largest number of watches that the worker serves at a time."`
 	// MaxGets is the largest number of concurrent gets; default 1,000.
-	MaxGets int          `help:"The largest number of gets that the worker serves at a time."`
-	Logger  *slog.Logger `kong:"-"`
+	MaxGets int `help:"The largest number of gets that the worker serves at a time."`
+	// MaxWatchesEach and MaxGetsEach are how many of them one principal may have, over NATS; default 1,000 and 100. Over HTTP, the file of
+	// principals has limits.
+	MaxWatchesEach int `help:"The largest number of watches that the worker serves for one principal of NATS."`
+	MaxGetsEach    int `help:"The largest number of gets that the worker serves for one principal of NATS."`
+	// Renewal is how long a watch of a user in another account than the streams' lasts until its client has to ask again, as Client does:
+	// nothing reports to this account that such a client has gone. Default 1 min.
+	Renewal time.Duration `kong:"-"`
+
+	Logger *slog.Logger `kong:"-"`
 	// Access has the rules about which principals may read; nil allows all of it.
 	Access *access.Book `kong:"-"`
 }
@@ -53,6 +61,9 @@ type Config struct {
 func (c *Config) Fill() error {
 	c.MaxWatches = cmp.Or(c.MaxWatches, 10_000)
 	c.MaxGets = cmp.Or(c.MaxGets, 1_000)
+	c.MaxWatchesEach = cmp.Or(c.MaxWatchesEach, 1_000)
+	c.MaxGetsEach = cmp.Or(c.MaxGetsEach, 100)
+	c.Renewal = cmp.Or(c.Renewal, time.Minute)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -61,6 +72,10 @@ func (c *Config) Fill() error {
 		return fmt.Errorf("MaxWatches is %d; use a positive number, or 0 for the default", c.MaxWatches)
 	case c.MaxGets < 0:
 		return fmt.Errorf("MaxGets is %d; use a positive number, or 0 for the default", c.MaxGets)
+	case c.MaxWatchesEach < 0 || c.MaxGetsEach < 0:
+		return fmt.Errorf("MaxWatchesEach is %d and MaxGetsEach %d; use positive numbers, or 0 for the default", c.MaxWatchesEach, c.MaxGetsEach)
+	case c.Renewal < Heartbeat:
+		return fmt.Errorf("Renewal is %v; use at least %v, or 0 for the default", c.Renewal, Heartbeat)
 	}
 	return nil
 }
@@ -86,6 +101,7 @@ type Server struct {
 	watching int
 	refused  uint64 // watches that exceeded the limit
 	getting  int
+	shares   map[string]*share // by principal
 	// inFlight counts the watches and gets in flight.
 	inFlight sync.WaitGroup
 }
@@ -104,7 +120,7 @@ func busy(what string, n int) error {
 // NewServer returns a server that does nothing before Run.
 func NewServer(bus port.Client, host Host, cfg Config) *Server {
 	_ = cfg.Fill() // an invalid limit, which is negative, admits nothing
-	s := &Server{bus: bus, host: host, cfg: cfg, log: cfg.Logger, leaving: make(chan struct{}), feeds: map[place]*feed{}}
+	s := &Server{bus: bus, host: host, cfg: cfg, log: cfg.Logger, leaving: make(chan struct{}), feeds: map[place]*feed{}, shares: map[string]*share{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -197,6 +213,14 @@ func (s *Server) startCall() bool {
 // heartbeats in between, until ctx ends or deliver fails. It calls deliver from one goroutine; while that is
 // busy, newer values replace older ones. The error is ErrMoved if the server is leaving.
 func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) error {
+	return s.watch(ctx, q, 0, deliver)
+}
+
+// overlap is how long a watch goes on after its client was requested to ask again, so that there is demand all the time.
+const overlap = 2 * Heartbeat
+
+// watch is Watch, which ends after lasts if that is not 0. Its client is requested to ask again before that.
+func (s *Server) watch(ctx context.Context, q Watch, lasts time.Duration, deliver func(Event) error) error {
 	if err := checkNames(q.Space, q.Document); err != nil {
 		return err
 	}
@@ -211,6 +235,10 @@ func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) 
 	defer s.unsubscribe(sub)
 	beat := time.NewTicker(Heartbeat)
 	defer beat.Stop()
+	var renew, end <-chan time.Time
+	if lasts > 0 {
+		renew, end = time.After(lasts), time.After(lasts+overlap)
+	}
 	began := time.Now()
 	last := Event{Kind: Beating, Revision: q.From.Revision}
 	if !q.From.IsZero() { // confirm the watch: the next value may be far off
@@ -224,6 +252,10 @@ func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) 
 		case <-beat.C:
 			s.recheck(ctx, sub, began)
 			err = deliver(last)
+		case <-renew:
+			err = deliver(Event{Kind: Again, Revision: last.Revision})
+		case <-end:
+			return nil
 		case <-ctx.Done():
 			err = ctx.Err()
 		case <-s.ctx.Done():
@@ -258,11 +290,20 @@ func (s *Server) openWatch(principal string, request []byte, to model.Outlet) {
 		if err == nil {
 			err = s.permit(principal, q.Space, q.Document)
 		}
+		var end func()
 		if err == nil {
+			end, err = s.begin(principal, true)
+		}
+		if err == nil {
+			defer end()
 			ctx, cancel := context.WithCancel(s.ctx)
 			defer cancel()
 			defer s.cancelWhen(to.Gone(), cancel)()
-			err = s.Watch(ctx, q, func(e Event) error {
+			lasts := s.cfg.Renewal
+			if to.SensesGone() {
+				lasts = 0
+			}
+			err = s.watch(ctx, q, lasts, func(e Event) error {
 				if err := s.permit(principal, q.Space, q.Document); err != nil { // a rule may have changed since
 					return err
 				}
@@ -324,8 +365,13 @@ func (s *Server) openGet(principal string, request []byte, to model.Outlet) {
 		if err == nil {
 			err = s.permit(principal, q.Space, q.Document)
 		}
+		var end func()
+		if err == nil {
+			end, err = s.begin(principal, false)
+		}
 		var a Answer
 		if err == nil {
+			defer end()
 			a, err = s.Get(s.ctx, q)
 		}
 		reply(to, a, err)

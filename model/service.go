@@ -55,6 +55,9 @@ type Outlet interface {
 	// Gone is closed when a part that was sent found no listener. Only sending reveals that, and possibly
 	// late: send a part regularly.
 	Gone() <-chan struct{}
+	// SensesGone reports whether Gone is closed at all. The servers pass the parts on to a requester in another account without a report
+	// about it.
+	SensesGone() bool
 	// Close ends the answer.
 	Close()
 }

@@ -82,6 +82,9 @@ func later(a, b time.Time) time.Time {
 // Gone returns a channel that is closed when the last listener has left.
 func (o *outlet) Gone() <-chan struct{} { return o.gone }
 
+// SensesGone returns true.
+func (o *outlet) SensesGone() bool { return true }
+
 // Close ends the answer.
 func (o *outlet) Close() {}
 
@@ -111,4 +114,5 @@ func (s *single) Send(p model.Part) error {
 }
 
 func (s *single) Gone() <-chan struct{} { return s.gone }
+func (s *single) SensesGone() bool      { return true }
 func (s *single) Close()                {}

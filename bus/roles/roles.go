@@ -47,10 +47,18 @@ func Of(prefix string, partitions int) []Role {
 	n := newSubjects(prefix, partitions)
 	all := []Role{n.reader(), n.client(), n.worker(), n.coordinator(), n.backup(), n.operator(), n.administrator()}
 	for i := range all {
-		all[i].Subscribe = append([]string{"_INBOX.>"}, all[i].Subscribe...)
+		inbox := "_INBOX.>"
+		if all[i].Name == Reader {
+			inbox = ownInbox(Reader)
+		}
+		all[i].Subscribe = append([]string{inbox}, all[i].Subscribe...)
 	}
 	return all
 }
+
+// ownInbox returns the inboxes of users that share theirs with no other role or principal. The answer to a request goes to the subject
+// that the request names: a user that sees the inbox of another one can have an answer of its own choice sent there.
+func ownInbox(name string) string { return wire.OwnInbox(name) + ".>" }
 
 // reads returns the subjects needed for reading: the settings of streams, single messages, and ranges of them.
 func reads(api string) []string {
@@ -129,7 +137,7 @@ func Principal(prefix, name string) Role {
 	return Role{
 		Name: name, About: "the principal " + name + ": sends in this name, and reads what the rules allow it", Outside: true,
 		Publish:   []string{theAPI + settings, n.ImportedAPI() + settings, userInfo, n.Sends(name), n.Endpoint("get") + "." + name, n.Endpoint("watch") + "." + name},
-		Subscribe: []string{"_INBOX.>"},
+		Subscribe: []string{ownInbox(name)},
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/internal/parallel"
+	"github.com/settlehq/settle/worker"
 )
 
 // patience bounds every wait; only a failing test reaches it.
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 type deployment struct {
 	t      *testing.T
 	server *embedded.Server
+	worker *worker.Worker
 	admin  *bus.Bus
 }
 
@@ -75,6 +77,7 @@ func start(t *testing.T, weaken ...string) *deployment {
 	w, err := settle.StartWorker(t.Context(), d.as(roles.Worker), settle.WorkerConfig{ID: "w1", Programs: settle.Always(shop())})
 	d.must(err)
 	t.Cleanup(w.Kill)
+	d.worker = w
 	c := coordinator.New(d.as(roles.Coordinator), coordinator.Config{Save: 50 * time.Millisecond})
 	c.Start()
 	t.Cleanup(c.Stop)
@@ -101,7 +104,11 @@ func (d *deployment) as(role string) *bus.Bus {
 func (d *deployment) attacker(user string) *nats.Conn {
 	d.t.Helper()
 	quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
-	nc, err := nats.Connect(d.server.ClientURL(), nats.UserInfo(user, user+"1"), quiet)
+	options := []nats.Option{nats.UserInfo(user, user+"1"), quiet}
+	if user != roles.Client {
+		options = append(options, nats.CustomInboxPrefix("_INBOX_"+user))
+	}
+	nc, err := nats.Connect(d.server.ClientURL(), options...)
 	d.must(err)
 	d.t.Cleanup(nc.Close)
 	return nc

@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -164,6 +168,35 @@ func TestAttack_APrincipalReachesWhatARuleAllows(t *testing.T) {
 	}
 }
 
+// The server sends the answer to an imported request to the subject that the request names: a user that sees another one's inbox can have an
+// answer of its own choice sent there, such as the acknowledgement of an event that is not stored. So no principal and no reader sees the inbox of
+// another user.
+func TestAttack_NoAnswerIsForged(t *testing.T) {
+	t.Parallel()
+	d := start(t, withPrincipals(t, "alice", "bob")...)
+	if got := d.outcome(d.as("bob"), "bob", "cart-1", "e1"); got != model.Handled {
+		t.Errorf("bob's event is %s", got)
+	}
+	for _, user := range []string{"alice", roles.Reader} {
+		nc := d.attacker(user)
+		for _, subject := range []string{"_INBOX.>", "_INBOX_bob.>", "_INBOX_bob.x", "*.>", "_INBOX_alice2.>"} {
+			before := nc.LastError()
+			_, err := nc.SubscribeSync(subject)
+			d.must(err)
+			d.must(nc.Flush())
+			if nc.LastError() == before { //nolint:errorlint // is it the very same?
+				t.Errorf("%s may subscribe to %s", user, subject)
+			}
+		}
+	}
+
+	// A user whose name is not that of its permissions names its prefix.
+	_, err := bus.Connect(t.Context(), bus.Config{URL: d.server.ClientURL(), User: "bob", Password: "bob1", InboxPrefix: "_INBOX_other"})
+	if err == nil {
+		t.Error("bob is connected with the inbox of another user")
+	}
+}
+
 // What docs/security.md says remains: the server compares sequences for a user that publishes directly, and so shows whether an event exists whose
 // full name the user knows, in the same lane, and its sequence. It shows nothing of what is in it.
 func TestAttack_WhatAHeaderReveals(t *testing.T) {
@@ -181,5 +214,85 @@ func TestAttack_WhatAHeaderReveals(t *testing.T) {
 	}
 	if there, not := probe("secret"), probe("other"); !strings.Contains(there, "wrong last sequence: 1") || !strings.Contains(not, "wrong last sequence: 0") {
 		t.Errorf("a probe shows %s and %s", there, not)
+	}
+}
+
+// A watch of a user outside ends when nothing receives it: the servers do not report that to the worker, so it is to be asked for again. One that is
+// received goes on, and its client notices nothing of that. A principal has a part of a worker's watches.
+func TestAttack_AbandonedWatchesEnd(t *testing.T) {
+	t.Parallel()
+	d := start(t, withPrincipals(t, "alice", "bob")...)
+	d.worker.Kill()
+	short := live.Config{Renewal: time.Second, MaxWatchesEach: 5}
+	w, err := settle.StartWorker(t.Context(), d.as(roles.Worker), settle.WorkerConfig{ID: "w2", Programs: settle.Always(shop()), Live: short})
+	d.must(err)
+	t.Cleanup(w.Kill)
+
+	var kinds []live.Kind
+	var last string
+	var mu sync.Mutex
+	go func() { // ends with the test
+		b := d.as("bob")
+		q := live.Watch{Space: "cart-1", Document: "n"}
+		_ = (&live.Client{Bus: b, Principal: "bob", Grace: patience}).Watch(t.Context(), q, func(e live.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if kinds = append(kinds, e.Kind); e.Kind == live.Value {
+				last = string(e.Data)
+			}
+		})
+	}()
+	has := func(n int) func() bool {
+		return func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return last == strconv.Itoa(n)
+		}
+	}
+	beats := func() (n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, k := range kinds {
+			if k == live.Beating {
+				n++
+			}
+		}
+		return n
+	}
+	bob := d.as("bob")
+	if got := d.outcome(bob, "bob", "cart-1", "e1"); got != model.Handled {
+		t.Fatalf("an event is %s", got)
+	}
+	until(t, "the first value is received", has(1))
+
+	nc := d.attacker("alice")
+	question := []byte(`{"space":"cart-1","document":"n"}`)
+	refused := func() bool {
+		sub, err := nc.SubscribeSync(nc.NewInbox())
+		d.must(err)
+		d.must(nc.PublishRequest("settle.api.watch.alice", sub.Subject, question))
+		m, err := sub.NextMsg(patience)
+		d.must(err)
+		d.must(sub.Unsubscribe())
+		return strings.Contains(m.Header.Get("Nats-Service-Error"), "principal alice has 5 live queries")
+	}
+	for i := range 5 {
+		d.must(nc.PublishRequest("settle.api.watch.alice", fmt.Sprintf("nothing.receives.%d", i), question))
+	}
+	until(t, "alice has as many watches as it may", refused)
+	until(t, "they have ended", func() bool { return !refused() })
+
+	for i := 2; i <= 4; i++ { // a renewal, at least, between them
+		if got := d.outcome(bob, "bob", "cart-1", fmt.Sprintf("e%d", i)); got != model.Handled {
+			t.Fatalf("an event is %s", got)
+		}
+		until(t, "the next value is received", has(i))
+		began := beats()
+		until(t, "two heartbeats pass", func() bool { return beats() >= began+2 })
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if slices.Contains(kinds, live.Broken) || slices.Index(kinds[1:], live.Connected) >= 0 {
+		t.Errorf("the watch that is received has %v", kinds)
 	}
 }

@@ -4,6 +4,8 @@ import "strings"
 
 const (
 	inboxes = "_INBOX."
+	// ownInboxes begins those of users that share theirs with no other: a name follows. See OwnInbox.
+	ownInboxes = "_INBOX_"
 	// imports begins the subjects on which a server passes answers on to another account.
 	imports = "_R_."
 	// gateways begins those on which it passes them on to another cluster: the hashes of cluster and server
@@ -21,7 +23,23 @@ func MayAnswer(reply string) bool {
 		parts := strings.SplitN(routed, ".", 3)
 		return len(parts) == 3 && MayAnswer(parts[2])
 	}
+	if own, is := strings.CutPrefix(reply, ownInboxes); is {
+		name, _, more := strings.Cut(own, ".")
+		return more && name != ""
+	}
 	return strings.HasPrefix(reply, inboxes) || strings.HasPrefix(reply, imports)
+}
+
+// OwnInbox returns the prefix of the inboxes of a user that shares them with no other.
+func OwnInbox(user string) string { return ownInboxes + user }
+
+// IsImported reports whether a subject to answer to leads into another account.
+func IsImported(reply string) bool {
+	if routed, is := strings.CutPrefix(reply, gateways); is {
+		parts := strings.SplitN(routed, ".", 3)
+		return len(parts) == 3 && IsImported(parts[2])
+	}
+	return strings.HasPrefix(reply, imports)
 }
 
 // isFlowControl reports whether a subject that came with a message is one of flow control.

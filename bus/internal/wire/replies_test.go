@@ -9,6 +9,10 @@ func TestMayAnswer_OnlyToInboxes(t *testing.T) {
 		"_R_.abc.def":                        true, // another account's
 		"_GR_.abcdef.ghijkl._INBOX.abc":      true, // another cluster's
 		"":                                   false,
+		"_INBOX_alice.abc":                   true, // of a user of its own
+		"_R_.abc":                            true,
+		"_INBOX_alice":                       false,
+		"_INBOX_.abc":                        false,
 		"_INBOX":                             false,
 		"_INBOXES.a":                         false,
 		"_GR_.abcdef._INBOX.abc":             false,
