@@ -27,7 +27,8 @@ func TestReadDead_ALetterUnderAWrongNameIsSkipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(b.store(t.Context(), b.streams.Names.Dead("cart", "add", "e2"), body), b.StoreDead(t.Context(), letter("e3"))); err != nil {
+	_, err = b.JetStream().Publish(t.Context(), b.streams.Names.Dead("cart", "add", "e2"), body)
+	if err := errors.Join(err, b.StoreDead(t.Context(), letter("e3"))); err != nil {
 		t.Fatal(err)
 	}
 	letters, err := b.ReadDead(t.Context(), "", 0, 10)

@@ -54,23 +54,27 @@ type Answer struct {
 	Reason string
 }
 
-// readAnswer reads an acknowledgement or a refusal.
-func readAnswer(m *nats.Msg) Answer {
+// readAnswer reads an acknowledgement or a refusal. An acknowledgement of another stream than the one that stores the message, if that is
+// known, belongs to another message.
+func readAnswer(m *nats.Msg, stream string) Answer {
 	if len(m.Data) == 0 {
 		return readStatus(m.Header)
 	}
-	if seq, ok := storedSeq(m.Data); ok {
+	if seq, ok := storedSeq(m.Data, stream); ok {
 		return Answer{Outcome: Stored, Seq: seq}
 	}
 	var ack struct {
-		Error *jetstream.APIError `json:"error"`
-		Seq   uint64              `json:"seq"`
+		Error  *jetstream.APIError `json:"error"`
+		Stream string              `json:"stream"`
+		Seq    uint64              `json:"seq"`
 	}
 	switch err := json.Unmarshal(m.Data, &ack); {
 	case err != nil:
 		return Answer{Outcome: Unclear, Reason: fmt.Sprintf("unreadable acknowledgement: %v", err)}
 	case ack.Error != nil:
 		return refusal(ack.Error)
+	case stream != "" && ack.Stream != stream:
+		return Answer{Outcome: Unclear, Reason: fmt.Sprintf("acknowledgement of stream %q, not of %s", ack.Stream, stream)}
 	case ack.Seq == 0:
 		return Answer{Outcome: Unclear, Reason: "acknowledgement without a sequence"}
 	}
@@ -79,9 +83,10 @@ func readAnswer(m *nats.Msg) Answer {
 
 // storedSeq reads the usual acknowledgement, {"stream":"X", "seq":7}, which is
 // most of what a busy bus receives.
-func storedSeq(data []byte) (uint64, bool) {
+func storedSeq(data []byte, stream string) (uint64, bool) {
 	const key = `"seq":`
-	if !bytes.HasPrefix(data, []byte(`{"stream":`)) {
+	name, is := bytes.CutPrefix(data, []byte(`{"stream":"`))
+	if !is || stream != "" && (!bytes.HasPrefix(name, []byte(stream)) || !bytes.HasPrefix(name[len(stream):], []byte{'"'})) {
 		return 0, false
 	}
 	at := bytes.Index(data, []byte(key))

@@ -53,7 +53,7 @@ func TestQ20_Answers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := readAnswer(&nats.Msg{Data: body})
+			a := readAnswer(&nats.Msg{Data: body}, "SETTLE_LOG_0")
 			if a.Outcome != test.want || a.Seq != test.seq {
 				t.Errorf("got %v %d, want %v %d", a.Outcome, a.Seq, test.want, test.seq)
 			}
@@ -66,23 +66,30 @@ func TestQ20_Answers(t *testing.T) {
 
 func TestAcknowledgements(t *testing.T) {
 	tests := []struct {
-		data string
-		want outcome
-		seq  uint64
+		data   string
+		want   outcome
+		seq    uint64
+		stream string
 	}{
-		{`{"stream":"SETTLE_LOG_0", "seq":7}`, Stored, 7},
-		{`{"stream":"SETTLE_LOG_0", "domain":"hub", "seq":18446744073709551615}`, Stored, 1<<64 - 1},
-		{`{"stream":"S","seq":7,"duplicate": true}`, Stored, 7},
-		{`{"seq":7,"stream":"S"}`, Stored, 7},
-		{`{"stream":"S","seq":0}`, Unclear, 0},
-		{`{"stream":"S"}`, Unclear, 0},
-		{`{}`, Unclear, 0},
-		{`null`, Unclear, 0},
-		{`{"stream":`, Unclear, 0},
-		{`+ACK`, Unclear, 0},
+		{`{"stream":"SETTLE_LOG_0", "seq":7}`, Stored, 7, ""},
+		{`{"stream":"SETTLE_LOG_0", "domain":"hub", "seq":18446744073709551615}`, Stored, 1<<64 - 1, ""},
+		{`{"stream":"S","seq":7,"duplicate": true}`, Stored, 7, ""},
+		{`{"seq":7,"stream":"S"}`, Stored, 7, ""},
+		{`{"stream":"S","seq":0}`, Unclear, 0, ""},
+		{`{"stream":"S"}`, Unclear, 0, ""},
+		{`{}`, Unclear, 0, ""},
+		{`null`, Unclear, 0, ""},
+		{`{"stream":`, Unclear, 0, ""},
+		{`+ACK`, Unclear, 0, ""},
+		{`{"stream":"SETTLE_LANE_7", "seq":7}`, Stored, 7, "SETTLE_LANE_7"},
+		{`{"seq":7,"stream":"SETTLE_LANE_7"}`, Stored, 7, "SETTLE_LANE_7"},
+		{`{"stream":"SETTLE_LANE_0", "seq":7}`, Unclear, 0, "SETTLE_LANE_7"},
+		{`{"stream":"SETTLE_LANE_70", "seq":7}`, Unclear, 0, "SETTLE_LANE_7"},
+		{`{"stream":"SETTLE_LANE_", "seq":7}`, Unclear, 0, "SETTLE_LANE_7"},
+		{`{"seq":7}`, Unclear, 0, "SETTLE_LANE_7"},
 	}
 	for _, test := range tests {
-		if a := readAnswer(&nats.Msg{Data: []byte(test.data)}); a.Outcome != test.want || a.Seq != test.seq {
+		if a := readAnswer(&nats.Msg{Data: []byte(test.data)}, test.stream); a.Outcome != test.want || a.Seq != test.seq {
 			t.Errorf("%s: got %v %d, want %v %d", test.data, a.Outcome, a.Seq, test.want, test.seq)
 		}
 	}
@@ -90,7 +97,7 @@ func TestAcknowledgements(t *testing.T) {
 
 func TestAnswersThatAreOnlyAHeader(t *testing.T) {
 	for status, want := range map[string]outcome{"503": Unavailable, "408": Unclear, "": Unclear} {
-		if a := readAnswer(&nats.Msg{Header: nats.Header{"Status": {status}}}); a.Outcome != want {
+		if a := readAnswer(&nats.Msg{Header: nats.Header{"Status": {status}}}, "S"); a.Outcome != want {
 			t.Errorf("status %q: got %v, want %v", status, a.Outcome, want)
 		}
 	}

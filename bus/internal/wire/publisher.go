@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -88,10 +89,11 @@ func (p *publisher) LastRefusal() (at time.Time, why string) {
 }
 
 // Request is a task in flight. The publisher's mutex guards it, except for task,
-// token and the message, which never change.
+// token, order and the message, which never change.
 type Request struct {
 	Task
-	token uint64
+	token uint64 // random: what names it can be taken for the answer
+	order uint64 // of registration
 
 	state       requestState
 	sent        time.Time // the last attempt
@@ -158,7 +160,10 @@ func (p *publisher) register(r *Request) error {
 		return ErrOtherEpoch
 	}
 	p.next++
-	r.token = p.next
+	r.order, r.token = p.next, rand.Uint64()
+	for p.pending[r.token] != nil {
+		r.token = rand.Uint64()
+	}
 	r.Msg.Reply = p.prefix + strconv.FormatUint(r.token, 36)
 	p.pending[r.token] = r
 	return nil
@@ -240,7 +245,7 @@ func (p *publisher) receive(m *nats.Msg) {
 		return
 	}
 	if r := p.listening(token); r != nil {
-		p.answered(r, readAnswer(m))
+		p.answered(r, readAnswer(m, cmp.Or(r.Stream, r.Holder)))
 	}
 }
 
@@ -450,7 +455,7 @@ func (p *publisher) doubtful(which func(*Request) bool) []*Request {
 		}
 		found = append(found, r)
 	}
-	slices.SortFunc(found, func(a, b *Request) int { return int(a.token) - int(b.token) })
+	slices.SortFunc(found, func(a, b *Request) int { return cmp.Compare(a.order, b.order) })
 	return found
 }
 
