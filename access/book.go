@@ -125,6 +125,11 @@ func (b *Book) MaySend(principal, space, stream string) error {
 	return b.Rules().MaySend(principal, space, stream)
 }
 
+// MayReport is Rules.MayReport, by the rules that are known now.
+func (b *Book) MayReport(principal, space, stream string) error {
+	return b.Rules().MayReport(principal, space, stream)
+}
+
 // MayRead is Rules.MayRead, of the rules that are known now.
 func (b *Book) MayRead(principal, space, document string) error {
 	return b.Rules().MayRead(principal, space, document)

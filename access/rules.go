@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/settlehq/settle/model"
 )
@@ -37,6 +38,23 @@ func (s *Rules) MaySend(principal, space, stream string) error {
 		return nil
 	}
 	return fmt.Errorf("%s may not send events of stream %s to space %s: no rule allows it (settle who-may)", nameOf(principal), stream, space)
+}
+
+// MayReport returns nil if a principal, "" for none, may send events of a stream on which ends of actions are reported: a rule names it, and
+// not a pattern of streams. With such an event, a payment has been made that was not.
+func (s *Rules) MayReport(principal, space, stream string) error {
+	named := func(r *Rule) (all []string) {
+		for _, p := range r.Send {
+			if strings.HasSuffix(p, "/"+stream) {
+				all = append(all, p)
+			}
+		}
+		return all
+	}
+	if !s.Closed() || principal == model.Operator || s.covered(principal, space, stream, named) {
+		return nil
+	}
+	return fmt.Errorf("%s may not report how an action has ended with an event of stream %s to space %s: no rule names this stream (settle who-may)", nameOf(principal), stream, space)
 }
 
 // MayRead returns nil if a principal, "" for none, may read and watch a document.

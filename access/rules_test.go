@@ -60,6 +60,21 @@ func TestRules_TheFirstOneClosesTheDeployment(t *testing.T) {
 	if got := rules.Senders("any", "pay"); !slices.Equal(got, []string{"shop-*"}) {
 		t.Errorf("senders are %q", got)
 	}
+	reports := access.NewRules([]access.Rule{{Principal: "alice", Send: []string{"cart-*/*", "*/pa*", "cart-1/pay"}}, {Principal: "pay-*", Send: []string{"*/pay"}}})
+	for _, c := range []struct {
+		principal, space, stream string
+		may                      bool
+	}{
+		{"alice", "cart-1", "pay", true}, {"alice", "cart-2", "pay", false}, {"alice", "cart-1", "y", false}, {"", "cart-1", "pay", false},
+		{"pay-desk", "cart-2", "pay", true}, {"pay-desk", "cart-2", "repay", false}, {"operator", "cart-2", "pay", true},
+	} {
+		if got := reports.MayReport(c.principal, c.space, c.stream) == nil; got != c.may {
+			t.Errorf("%q may report %s/%s: %v", c.principal, c.space, c.stream, got)
+		}
+	}
+	if none.MayReport("", "s", "pay") != nil {
+		t.Error("without rules a report is refused")
+	}
 	if err := access.CheckPrincipal(model.Operator); err == nil {
 		t.Error("there may be a rule about operators")
 	}

@@ -43,6 +43,7 @@
 // And core NATS, where messages are not stored:
 //
 //	settle.demand.<p>     leases of observers
+//	settle.attached.<p>   leases of runtimes that are attached to a space
 //	settle.rollcall.<p>   a new owner requests the leases again
 //	settle.ping.<id>      answered by the process of that id
 //	settle.api.<name>     a request; one of the processes that serve it answers, as

@@ -25,7 +25,11 @@ func (o *observers) Observe(l model.Lease) error {
 	if err != nil {
 		return fmt.Errorf("observe %s of space %s: %w", l.Doc, l.Space, err)
 	}
-	return o.Publish(o.Names.Demand(o.PartitionOf(l.Space)), body)
+	p := o.PartitionOf(l.Space)
+	if l.Doc == "" {
+		return o.Publish(o.Names.Attached(p), body)
+	}
+	return o.Publish(o.Names.Demand(p), body)
 }
 
 // CallRoll asks the observers of spaces of a partition to repeat their leases.
@@ -36,34 +40,36 @@ func (o *observers) CallRoll(partition int) error {
 	return o.Publish(o.Names.RollCall(partition), nil)
 }
 
-// FollowLeases delivers the leases of a partition. See port.Observers.
+// FollowLeases delivers the leases of a partition. See port.Observers. Those of attached runtimes, which name no document and create the
+// space that they attach to, have a subject that only users of the account of the streams publish to.
 func (o *observers) FollowLeases(ctx context.Context, partition int, deliver func(model.Lease)) error {
 	if err := o.CheckPartition(partition); err != nil {
 		return err
 	}
-	return o.Listen(ctx, o.Names.Demand(partition), func(m *nats.Msg) {
+	attached := o.Names.Attached(partition)
+	return o.Listen(ctx, func(m *nats.Msg) {
 		var l model.Lease
 		err := json.Unmarshal(m.Data, &l)
 		if err == nil {
 			err = l.Check()
 		}
-		if err != nil || o.PartitionOf(l.Space) != partition {
+		if err != nil || o.PartitionOf(l.Space) != partition || (m.Subject == attached) != (l.Doc == "") {
 			o.Faults.Warn("lease passed over: it is not the JSON of a lease of this partition", m.Subject, "subject", m.Subject, "error", err)
 			return
 		}
 		deliver(l)
-	})
+	}, o.Names.Demand(partition), attached)
 }
 
 // FollowRollCalls delivers the numbers of partitions whose roll is called. See
 // port.Observers.
 func (o *observers) FollowRollCalls(ctx context.Context, deliver func(partition int)) error {
-	return o.Listen(ctx, o.Names.RollCalls(), func(m *nats.Msg) {
+	return o.Listen(ctx, func(m *nats.Msg) {
 		p, err := strconv.Atoi(wire.LastToken(m.Subject))
 		if err != nil || o.CheckPartition(p) != nil {
 			o.Log.Warn("roll call passed over: there is no such partition", "subject", m.Subject)
 			return
 		}
 		deliver(p)
-	})
+	}, o.Names.RollCalls())
 }

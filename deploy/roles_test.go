@@ -125,6 +125,9 @@ answer flow control                   ..wobpa  $JS.FC.SETTLE_LOG_0.settle-x.1
 see the account                       ..wobpa  $JS.API.INFO
 see oneself                           rcwobpa  $SYS.REQ.USER.INFO
 ask a service                         rcwobpa  settle.api.tree
+ask another worker                    ..wobpa  settle.api.own-w1
+attach to a space                     ..wobpa  settle.attached.0
+hear what is attached                 ..w...a  < settle.attached.0
 ask it in the name of a principal     ..wobpa  settle.api.get.alice
 ask the owner of a partition          rcwobpa  settle.own.0
 want a document computed              rcwobpa  settle.demand.0

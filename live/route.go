@@ -163,6 +163,7 @@ func (s *Server) ownerChanged(ctx context.Context, owner, space string) <-chan s
 
 // answerOwn reads a document of a space that this worker owns.
 func (s *Server) answerOwn(ctx context.Context, o *ownerRequest) (Answer, error) {
+	o.Patience = min(o.Patience, Duration(patience))
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(o.Patience)+margin/2)
 	defer cancel()
 	wait := time.Duration(o.Patience)

@@ -21,6 +21,8 @@ const (
 	maxParent, maxState = 512, 8 << 10
 	// maxShort bounds, in bytes, texts that names are made of, maxLong texts for people.
 	maxShort, maxLong = 1 << 10, 64 << 10
+	// maxWatcher bounds, in bytes, the names of observers, of which a worker has many.
+	maxWatcher = 256
 )
 
 // BoundError reports a field of a stored message with a value that no version of Settle writes.
@@ -335,6 +337,6 @@ func (b *bounds) partitions(field string, list []int) {
 
 func (l *Lease) check() error {
 	var b bounds
-	b.line("watcher", l.Watcher, maxShort)
+	b.line("watcher", l.Watcher, maxWatcher)
 	return b.err
 }

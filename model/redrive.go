@@ -26,6 +26,12 @@ func RedriveOf(event string) (string, bool) {
 	return base + ":r" + strconv.Itoa(n-1), true
 }
 
+// FirstID returns the id of the event that was sent first: the id itself, unless the event was redriven.
+func FirstID(event string) string {
+	base, _ := drives(event)
+	return base
+}
+
 // drives splits an id into its base and the number of redrives.
 func drives(event string) (base string, n int) {
 	at := strings.LastIndex(event, ":r")

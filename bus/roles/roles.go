@@ -88,10 +88,17 @@ func (n subjects) follows() []string {
 	return all
 }
 
-// asks returns the subjects needed for demand, and for requests to workers and to endpoints of services. Those in the name of a
-// principal have a token more.
-func (n subjects) asks(endpoints string) []string {
-	return []string{n.Prefix + ".demand.*", n.Endpoint(endpoints), n.Prefix + ".own.>", n.Prefix + ".ping.*"}
+// endpoints are what readers and clients ask. Requests in the name of a principal have a token more, and processes ask each other at
+// endpoints of their own.
+var endpoints = []string{"get", "watch", "tree", "receipt", "dead"}
+
+// asks returns the subjects needed for demand, and for requests to workers and to endpoints of services.
+func (n subjects) asks(endpoints ...string) []string {
+	all := []string{n.Prefix + ".demand.*", n.Prefix + ".own.>", n.Prefix + ".ping.*"}
+	for _, e := range endpoints {
+		all = append(all, n.Endpoint(e))
+	}
+	return all
 }
 
 // hears returns the subjects on which every user receives commits, and the roll calls of new owners.
@@ -117,7 +124,7 @@ func (n subjects) reader() Role {
 	return Role{
 		Name: Reader, About: "reads documents, receipts and logs, and watches; changes nothing", Outside: true,
 		// The first is where a client learns that its account has no streams.
-		Publish:   slices.Concat([]string{theAPI + "STREAM.INFO.*"}, reads(n.ImportedAPI()), n.asks("*")),
+		Publish:   slices.Concat([]string{theAPI + "STREAM.INFO.*"}, reads(n.ImportedAPI()), n.asks(endpoints...)),
 		Subscribe: n.hears(),
 	}
 }
@@ -143,7 +150,7 @@ func Principal(prefix, name string) Role {
 
 // inside returns what the roles in the account of the streams have in common.
 func (n subjects) inside() Role {
-	return Role{Publish: slices.Concat(reads(theAPI), n.asks(">"), n.follows()), Subscribe: n.hears()}
+	return Role{Publish: slices.Concat(reads(theAPI), n.asks(">"), []string{n.Prefix + ".attached.*"}, n.follows()), Subscribe: n.hears()}
 }
 
 func (n subjects) worker() Role {
@@ -155,7 +162,7 @@ func (n subjects) worker() Role {
 	for p := range n.partitions {
 		r.Publish = append(r.Publish, wire.BucketSubject(n.StateBucket(p), ">"), purge(n.LaneStream(p)), purge(n.LogStream(p)), purge(wire.BucketStream(n.StateBucket(p))))
 	}
-	r.Subscribe = append(r.Subscribe, n.Prefix+".demand.*", n.Prefix+".ping.*", n.Prefix+".api.>", n.Prefix+".own.>", services)
+	r.Subscribe = append(r.Subscribe, n.Prefix+".demand.*", n.Prefix+".attached.*", n.Prefix+".ping.*", n.Prefix+".api.>", n.Prefix+".own.>", services)
 	return r
 }
 

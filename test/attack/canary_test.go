@@ -166,7 +166,7 @@ func TestAttack_SecretsAreInNoLogTraceOrMetric(t *testing.T) {
 	d.must(err)
 	_, err = raw.Request("secret.send.0.s.keep.last", []byte(`"`+canary+`"`), patience) // the owner notices it with its next commit
 	d.must(err)
-	until(t, "the commit that cannot be read is noticed", func() bool { return strings.Contains(logs.String(), "99") })
+	until(t, "the commit that cannot be read is noticed", func() bool { return strings.Contains(logs.String(), "a stored message cannot be read") })
 	_, err = bus.Connect(t.Context(), bus.Config{URL: strings.Replace(d.server.ClientURL(), "nats://", "nats://worker:"+canary+"@", 1), Logger: logger})
 	answers["a password that is wrong"] = fmt.Sprint(err)
 	_, err = bus.Connect(t.Context(), bus.Config{URL: "nats://worker:" + canary + "@127.0.0.1:1", Logger: logger})

@@ -208,6 +208,15 @@ func TestAttack_ReadsCreateNothing(t *testing.T) {
 	sender := d.client(d.as(roles.Client))
 	d.handled(sender, "real", "add", "first", nil)
 	logs, lanes := d.ends()
+	nc := d.attacker(roles.Reader)
+	for i := range 100 { // as if a runtime were attached, and as another worker
+		name := fmt.Sprintf("ghost%d", i)
+		p := model.PartitionOf(name, 8)
+		d.must(nc.Publish(fmt.Sprintf("settle.demand.%d", p), []byte(`{"space":"`+name+`","doc":"","watcher":"w","ttl":6000000000}`)))
+		d.must(nc.Publish(fmt.Sprintf("settle.attached.%d", p), []byte(`{"space":"`+name+`","doc":"","watcher":"w","ttl":6000000000}`)))
+		d.must(nc.Publish("settle.api.own-w1", []byte(`{"space":"`+name+`","document":"n","patience":"1000h"}`)))
+	}
+	d.must(nc.Flush())
 	watching, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for i := range 500 {
@@ -230,6 +239,11 @@ func TestAttack_ReadsCreateNothing(t *testing.T) {
 	d.handled(sender, "real", "add", "second", nil)
 	if _, after := d.ends(); sum(after) != sum(lanes)+1 {
 		t.Errorf("the lanes end at %v, before at %v", after, lanes)
+	}
+	for i := range 100 {
+		if head, err := d.admin.Head(t.Context(), fmt.Sprintf("ghost%d", i)); err != nil || head != 0 {
+			t.Errorf("space ghost%d has a log up to %d, %v", i, head, err)
+		}
 	}
 	stop()
 	all.Wait()

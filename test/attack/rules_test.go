@@ -56,14 +56,19 @@ func (d *deployment) allow(principal string, change func(*access.Rule)) {
 // outcome sends an event as a principal, and returns how it ended, as a reader sees it.
 func (d *deployment) outcome(b *bus.Bus, principal, space, id string) model.Outcome {
 	d.t.Helper()
+	return d.outcomeOf(b, principal, settle.Outgoing{Space: space, Stream: "add", ID: settle.ID(id)})
+}
+
+func (d *deployment) outcomeOf(b *bus.Bus, principal string, e settle.Outgoing) model.Outcome {
+	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
 	defer cancel()
 	c, err := settle.NewClient(b, settle.ClientConfig{ID: "p", Principal: principal})
 	d.must(err)
 	defer c.Close()
-	_, err = c.Send(ctx, settle.Outgoing{Space: space, Stream: "add", ID: settle.ID(id)})
+	_, err = c.Send(ctx, e)
 	d.must(err)
-	r, err := d.client(d.as(roles.Reader)).Space(space).Await(ctx, "add", settle.ID(model.EventIDOf(principal, id)))
+	r, err := d.client(d.as(roles.Reader)).Space(e.Space).Await(ctx, e.Stream, settle.ID(model.EventIDOf(principal, e.ID.String())))
 	d.must(err)
 	return r.Outcome
 }
@@ -165,6 +170,44 @@ func TestAttack_APrincipalReachesWhatARuleAllows(t *testing.T) {
 				t.Errorf("%s may publish to %s", user, subject)
 			}
 		}
+	}
+}
+
+// The end of an action is an event that a worker mints. A client, or a principal with a rule for all streams, cannot report that a
+// payment was made; and what a rule has refused is refused again when it is redriven.
+func TestAttack_NoClientReportsTheEndOfAnAction(t *testing.T) {
+	t.Parallel()
+	d := start(t, withPrincipals(t, "alice", "bob")...)
+	alice, client := d.as("alice"), d.as(roles.Client)
+	d.allow("alice", func(r *access.Rule) { r.Send = []string{"cart-*/*"} })
+	tries := 0
+	until(t, "the rule is known", func() bool {
+		tries++
+		return d.outcome(client, "", "cart-1", fmt.Sprintf("e%d", tries)) == model.Refused
+	})
+	forged := settle.Outgoing{Space: "cart-1", Stream: "mail", ID: settle.ID("forged"), Payload: map[string]any{"key": "o1", "n": 1, "out": "FORGED"}}
+	for principal, b := range map[string]*bus.Bus{"": client, "alice": alice} { // any order: each on its own
+		if got := d.outcomeOf(b, principal, forged); got != model.Refused {
+			t.Errorf("%q reports the end of an action: %s", principal, got)
+		}
+	}
+	if got := d.outcomeOf(alice, "alice", settle.Outgoing{Space: "cart-1", Stream: "order", ID: settle.ID("o1")}); got != model.Handled {
+		t.Errorf("an order is %s", got)
+	}
+	until(t, "the true end is reported", func() bool {
+		v, _, err := d.client(d.as(roles.Reader)).Space("cart-1").Get(t.Context(), "mailed")
+		d.must(err)
+		text, _ := v.AsString()
+		return text == "it is sent"
+	})
+
+	operator := d.client(d.as(roles.Operator)).Space("cart-1")
+	again, _, err := operator.Redrive(t.Context(), "mail", settle.ID("alice=forged"))
+	d.must(err)
+	r, err := operator.Await(t.Context(), "mail", settle.ID(again.Event))
+	d.must(err)
+	if r.Outcome != model.Refused {
+		t.Errorf("what a rule has refused is %s when it is redriven", r.Outcome)
 	}
 }
 

@@ -131,7 +131,7 @@ func testPartition(ctx context.Context, b Bus) *servedPartition {
 	cfg := &Config{Now: time.Now, Programs: func(string) (Program, error) { return nil, nil }, BeforeLeaving: func() {}}
 	return &servedPartition{
 		env: env{bus: b, ctx: ctx, cfg: cfg, counters: &counters{}}, hosts: map[string]*host{}, asleep: map[string]laneBacklog{}, waiting: map[string][]func(*host){},
-		leases: leases{}, wakeups: newWakeups(),
+		wakeups: newWakeups(),
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// performer is a core whose space has work done outside. Its end is reported as an event without a principal.
+// performer is a core whose space has work done outside. Workers report its end as an event with an id that they mint.
 type performer interface {
 	// Performs reports whether a stream is one on which the end of such work is reported.
 	Performs(stream string) bool
@@ -16,14 +16,14 @@ type performer interface {
 // and the log has what was decided.
 func (h *host) eventOf(m *model.Message) model.Event {
 	ev := eventOf(m, h.env.horizon)
-	if ev.Invalid != "" || ev.Position > 0 || model.IsMinted(ev.ID) {
+	if ev.Invalid != "" || model.IsMinted(model.FirstID(ev.ID)) {
 		return ev
 	}
-	err := h.env.cfg.Access.MaySend(ev.By(), ev.Space, ev.Stream)
-	if err == nil {
-		return ev
+	may := h.env.cfg.Access.MaySend
+	if p, is := h.core.(performer); is && p.Performs(ev.Stream) {
+		may = h.env.cfg.Access.MayReport
 	}
-	if p, is := h.core.(performer); !is || ev.By() != "" || !p.Performs(ev.Stream) {
+	if err := may(ev.By(), ev.Space, ev.Stream); err != nil {
 		ev.Invalid = err.Error()
 	}
 	return ev

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -125,8 +126,36 @@ func TestMarkers_WhichMayBePurged(t *testing.T) {
 func TestLease_IsBounded(t *testing.T) {
 	l, now := leases{}, time.Now()
 	l.renew(model.Lease{Space: "s", Doc: "d", Watcher: "w", TTL: 1000 * time.Hour}, now)
-	if until := l["s"][leaseKey{"d", "w"}]; until.After(now.Add(maxLease)) {
+	if until := l.of["s"][leaseKey{"d", "w"}]; until.After(now.Add(maxLease)) {
 		t.Errorf("the lease holds for %v, want at most %v", until.Sub(now), maxLease)
+	}
+}
+
+// A partition has so many observations; those that it has can be renewed, and when they end there is room.
+func TestLease_ThereAreSoMany(t *testing.T) {
+	l, now := leases{}, time.Now()
+	lease := func(i int) model.Lease {
+		return model.Lease{Space: "s" + strconv.Itoa(i%7), Doc: "d", Watcher: strconv.Itoa(i), TTL: time.Second}
+	}
+	for i := range maxLeases {
+		if had, ok := l.renew(lease(i), now); had || !ok {
+			t.Fatalf("lease %d: had %v, room %v", i, had, ok)
+		}
+	}
+	if had, ok := l.renew(lease(maxLeases), now); had || ok {
+		t.Errorf("one too many: had %v, room %v", had, ok)
+	}
+	if had, ok := l.renew(lease(1), now); !had || !ok {
+		t.Errorf("a renewal: had %v, room %v", had, ok)
+	}
+	if l.end("s1", leaseKey{"d", "0"}) || !l.end("s1", leaseKey{"d", "1"}) || l.end("s1", leaseKey{"d", "1"}) {
+		t.Error("a lease ends twice, or another one")
+	}
+	if had, ok := l.renew(lease(maxLeases), now); had || !ok {
+		t.Errorf("in the place of another: had %v, room %v", had, ok)
+	}
+	if l.n != maxLeases {
+		t.Errorf("%d are counted", l.n)
 	}
 }
 

@@ -148,7 +148,7 @@ func (p *servedPartition) startHost(space string, program Program, lookup bool) 
 	p.hosts[space] = h
 	p.tenure.activations++
 	p.counters.activations.Add(1)
-	for k := range p.leases[space] { // any order: each counts once
+	for k := range p.leases.of[space] { // any order: each counts once
 		h.observe(k.doc, true)
 	}
 	h.start.overruns = p.overruns.of(space, time.Now())
@@ -296,7 +296,11 @@ func (p *servedPartition) lease(l model.Lease) {
 		p.endLease(l.Space, leaseKey{l.Doc, l.Watcher})
 		return
 	}
-	had := p.leases.renew(l, time.Now())
+	had, ok := p.leases.renew(l, time.Now())
+	if !ok {
+		p.cfg.faults.Warn("observations are passed over: the partition has as many as it may have", "", "worker", p.cfg.ID, "partition", p.number, "observations", maxLeases)
+		return
+	}
 	switch h := p.hosts[l.Space]; {
 	case h == nil:
 		p.lookupHost(l.Space, had) // its new host observes every leased document
@@ -319,7 +323,7 @@ func (p *servedPartition) endLease(space string, k leaseKey) {
 func (p *servedPartition) expireLeases(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for space, of := range p.leases { // any order: each on its own
+	for space, of := range p.leases.of { // any order: each on its own
 		for k, until := range of { // any order: each on its own
 			if now.After(until) {
 				p.endLease(space, k)

@@ -23,9 +23,7 @@ func (w *Worker) Held() Held {
 		p.mu.Lock()
 		all.Hosts += len(p.hosts)
 		all.Asleep += len(p.asleep)
-		for _, of := range p.leases { // any order: a sum
-			all.Leases += len(of)
-		}
+		all.Leases += p.leases.n
 		p.mu.Unlock()
 		for _, h := range p.all() {
 			h.inbox.mu.Lock()

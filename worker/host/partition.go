@@ -63,7 +63,7 @@ type tenure struct {
 func startPartition(e env, number int, took time.Duration, current func() uint64, restart func(*servedPartition)) *servedPartition {
 	p := &servedPartition{
 		env: e, number: number, tenure: tenure{began: time.Now(), took: took}, current: current, restart: restart,
-		hosts: map[string]*host{}, asleep: map[string]laneBacklog{}, waiting: map[string][]func(*host){}, leases: leases{},
+		hosts: map[string]*host{}, asleep: map[string]laneBacklog{}, waiting: map[string][]func(*host){},
 		wakeups: newWakeups(), overruns: overruns{}, failings: failings{}, duels: duels{},
 	}
 	p.bus, p.tasks, p.clock, p.home = port.Session(e.bus), &sync.WaitGroup{}, &serverclock.Clock{}, p

@@ -51,7 +51,7 @@ func (p *servedPartition) refresh() {
 	for _, space := range slices.Sorted(maps.Keys(p.asleep)) {
 		p.hostOf(space, true)
 	}
-	for _, space := range slices.Sorted(maps.Keys(p.leases)) {
+	for _, space := range slices.Sorted(maps.Keys(p.leases.of)) {
 		p.lookupHost(space, true)
 	}
 }

@@ -64,7 +64,7 @@ func (p *servedPartition) stats() PartitionStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := PartitionStats{
-		Partition: p.number, Awake: len(p.hosts), Dormant: len(p.asleep), Observed: len(p.leases),
+		Partition: p.number, Awake: len(p.hosts), Dormant: len(p.asleep), Observed: len(p.leases.of),
 		Read: p.read, Saved: p.saved, Activations: p.tenure.activations, Evictions: p.tenure.evictions,
 	}
 	for _, h := range p.hosts { // any order: a sum

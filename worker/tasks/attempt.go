@@ -67,8 +67,8 @@ func (l *List) report(ctx context.Context, action string, c *space.Completion, t
 	}
 }
 
-// completionID returns the id of the event that reports a completion: the same for every
-// worker that reports it.
+// completionID returns the id of the event that reports a completion: the same for every worker that reports it, and one that no
+// client may use.
 func completionID(c *space.Completion, told int) string {
 	what := "done"
 	switch {
@@ -82,7 +82,7 @@ func completionID(c *space.Completion, told int) string {
 		sum := sha256.Sum256([]byte(key))
 		key = hashed + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20])
 	}
-	return fmt.Sprintf("%s-%d-%s", what, c.N, key)
+	return fmt.Sprintf("%s:%d:%s", what, c.N, key)
 }
 
 // hashed is the prefix of the hash that replaces a key which cannot be part of an id.

@@ -143,12 +143,15 @@ func TestTell_IsRetriedUntilItIsStored(t *testing.T) {
 // another key.
 func TestCompletionID_DistinguishesKeys(t *testing.T) {
 	long := completionID(&space.Completion{Key: strings.Repeat("x", model.MaxNameLen+1), N: 1}, 0)
-	_, hash, _ := strings.Cut(strings.TrimPrefix(long, "done-"), "-")
+	_, hash, _ := strings.Cut(strings.TrimPrefix(long, "done:"), ":")
 	if like := completionID(&space.Completion{Key: hash, N: 1}, 0); like == long {
 		t.Errorf("two keys have the id %s", long)
 	}
-	if err := model.CheckEventID(long); err != nil {
-		t.Error(err)
+	if !model.IsMinted(long) {
+		t.Errorf("a client may use the id %s", long)
+	}
+	if _, is := model.OriginOf(long); is {
+		t.Errorf("%s is the id of what a space sends", long)
 	}
 }
 

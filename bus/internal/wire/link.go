@@ -220,16 +220,18 @@ func (l *Link) Publish(subject string, body []byte) error {
 
 // Listen delivers the messages of a subject on the caller's goroutine, until ctx
 // ends or the bus is stopped. The connection renews the subscription by itself.
-func (l *Link) Listen(ctx context.Context, subject string, deliver func(*nats.Msg)) error {
+func (l *Link) Listen(ctx context.Context, deliver func(*nats.Msg), subjects ...string) error {
 	messages := make(chan *nats.Msg, topicRoom)
-	sub, err := l.NC.ChanSubscribe(subject, messages)
-	if err != nil {
-		if over := l.Over(ctx); over != nil {
-			return over
+	for _, subject := range subjects {
+		sub, err := l.NC.ChanSubscribe(subject, messages)
+		if err != nil {
+			if over := l.Over(ctx); over != nil {
+				return over
+			}
+			return fmt.Errorf("subscribe to %s: %w", subject, err)
 		}
-		return fmt.Errorf("subscribe to %s: %w", subject, err)
+		defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
 	for {
 		select {
 		case m := <-messages:

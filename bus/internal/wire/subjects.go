@@ -154,6 +154,7 @@ func BucketSubject(bucket, key string) string { return "$KV." + bucket + "." + k
 // Core subjects.
 
 func (n Names) Demand(p int) string         { return n.Prefix + ".demand." + strconv.Itoa(p) }
+func (n Names) Attached(p int) string       { return n.Prefix + ".attached." + strconv.Itoa(p) }
 func (n Names) RollCall(p int) string       { return n.Prefix + ".rollcall." + strconv.Itoa(p) }
 func (n Names) RollCalls() string           { return n.Prefix + ".rollcall.*" }
 func (n Names) Endpoint(name string) string { return n.Prefix + ".api." + name }
