@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/raced"
@@ -161,6 +162,66 @@ func TestUnborn_EventsGoBeforeLookups(t *testing.T) {
 		}
 		w.Eventually("both events are handled", func() bool { return w.Server.Head("s") > 1 && w.Server.Head("w2999") > 1 })
 	})
+}
+
+// An event that no rule allows creates no space, nor a receipt or a dead letter, and does not stay in anybody's way; one that is allowed creates it. In a space that
+// exists, it is refused with a receipt.
+func TestUnborn_AnEventThatNoRuleAllowsCreatesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		book, err := access.Open(t.Context(), w.Client, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer book.Close()
+		if _, err := access.Change(t.Context(), w.Client, "alice", func(r *access.Rule) { r.Send = []string{"*/add"} }); err != nil {
+			t.Fatal(err)
+		}
+		w1 := w.process(worker.Config{ID: "w1", Access: book}, nil)
+		for i := range 20 {
+			w.Send("s", "add", fmt.Sprintf("e%d", i))
+			w.Send(fmt.Sprintf("t%d", i), "add", "bob=e1")
+			w.Send("s", "other", fmt.Sprintf("alice=e%d", i))
+			w.Pass(100 * time.Millisecond)
+		}
+		none := func(when string) {
+			t.Helper()
+			for i := range 20 {
+				if head := w.Server.Head(fmt.Sprintf("t%d", i)); head != 0 {
+					t.Errorf("%s, space t%d has a log up to %d", when, i, head)
+				}
+			}
+			if head := w.Server.Head("s"); head != 0 {
+				t.Errorf("%s, space s has a log up to %d", when, head)
+			}
+		}
+		none("at first")
+		w.Eventually("nothing holds the lane back", func() bool { return w1.Worker.Held().Backlog == 0 && w1.Worker.Held().Asleep == 0 })
+
+		w1.Worker.Kill()
+		w.Send("s", "add", "while-none-serves")
+		w.process(worker.Config{ID: "w2", Access: book}, nil)
+		w.Pass(30 * time.Second)
+		none("with another worker")
+
+		w.Send("s", "add", "alice=e1")
+		w.Eventually("an event that is allowed is handled", func() bool { return w.Server.Head("s") > 0 && outcomeOf(w, "s", "alice=e1") == model.Handled })
+		w.Send("s", "add", "late")
+		w.Eventually("in a space that exists, an event is refused with a receipt", func() bool { return outcomeOf(w, "s", "late") == model.Refused })
+		if got := outcomeOf(w, "t1", "bob=e1"); got != "" {
+			t.Errorf("bob's event is %s", got)
+		}
+	})
+}
+
+// outcomeOf returns the outcome of an event as the log has it, "" if it has none.
+func outcomeOf(w *world, space, event string) model.Outcome {
+	for _, r := range w.Receipts(space) {
+		if r.Event == event {
+			return r.Outcome
+		}
+	}
+	return ""
 }
 
 // So many spaces per second are loaded for reads and watches alone, and their turn comes without another request. Events

@@ -93,6 +93,11 @@ func TestAttack_APrincipalReachesWhatARuleAllows(t *testing.T) {
 			t.Errorf("%q reads in an open deployment: %v", principal, err)
 		}
 	}
+	for _, space := range []string{"cart-1", "purse-1"} {
+		if got := d.outcome(as[""], "", space, "exists"); got != model.Handled {
+			t.Fatalf("an event to %s is %s", space, got)
+		}
+	}
 
 	d.allow("alice", func(r *access.Rule) { r.Send, r.Read = []string{"cart-*/add"}, []string{"cart-*/n"} })
 	forbidden := func(err error) bool {
@@ -179,6 +184,9 @@ func TestAttack_NoClientReportsTheEndOfAnAction(t *testing.T) {
 	t.Parallel()
 	d := start(t, withPrincipals(t, "alice", "bob")...)
 	alice, client := d.as("alice"), d.as(roles.Client)
+	if got := d.outcome(client, "", "cart-1", "exists"); got != model.Handled {
+		t.Fatalf("the first event is %s", got)
+	}
 	d.allow("alice", func(r *access.Rule) { r.Send = []string{"cart-*/*"} })
 	tries := 0
 	until(t, "the rule is known", func() bool {

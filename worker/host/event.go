@@ -16,7 +16,7 @@ type performer interface {
 // and the log has what was decided.
 func (h *host) eventOf(m *model.Message) model.Event {
 	ev := eventOf(m, h.env.horizon)
-	if ev.Invalid != "" || model.IsMinted(model.FirstID(ev.ID)) {
+	if ev.Invalid != "" || !isChosen(ev.ID) {
 		return ev
 	}
 	may := h.env.cfg.Access.MaySend
@@ -27,6 +27,14 @@ func (h *host) eventOf(m *model.Message) model.Event {
 		ev.Invalid = err.Error()
 	}
 	return ev
+}
+
+// isChosen reports whether a client has chosen the id of an event, or of the one that was redriven.
+func isChosen(event string) bool { return !model.IsMinted(model.FirstID(event)) }
+
+// refuses reports whether no rule allows an event.
+func (c *Config) refuses(m *model.Message) bool {
+	return isChosen(m.ID) && c.Access.MaySend(m.By(), m.Space, m.Stream) != nil
 }
 
 // eventOf returns the event in a lane message. It depends only on the message and the deployment's horizon,

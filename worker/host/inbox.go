@@ -302,6 +302,27 @@ func (in *inbox) isEmpty() bool {
 	return len(in.events) == 0 && len(in.calls) == 0 && len(in.reads) == 0 && len(in.mirrored) == 0 && in.left == 0 && in.lane.low.Load() == allDone
 }
 
+// dropRefused drops the events that wait if all of them are refused, and reports whether none waits then. behind is the lane sequence up to which
+// the events that were delivered before are known to be refused.
+func (in *inbox) dropRefused(refused func(*model.Message) bool, behind uint64) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.left > behind {
+		return false
+	}
+	for i := range in.events {
+		if !refused(&in.events[i]) {
+			return false
+		}
+	}
+	if len(in.events) > 0 || behind > 0 {
+		in.total.Add(int64(-in.bytes))
+		in.events, in.bytes, in.left = nil, 0, 0
+		in.lane.low.Store(allDone)
+	}
+	return true
+}
+
 // hasEvents reports whether any event was delivered that the loop has not taken.
 func (in *inbox) hasEvents() bool {
 	in.mu.Lock()

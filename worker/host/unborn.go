@@ -13,6 +13,7 @@ import (
 // It handles no event, has no jobs, and performs no tasks.
 //
 //	an event, a time, another runtime, a commit in the log      the host ends, and another one takes the space over
+//	an event that no rule allows                                it is passed over: one that may not send creates nothing
 //	nothing                                                    it leaves memory when nothing reads it any more
 //
 // Whether a host is of that kind is decided, with the partition locked, when the space is loaded; an event that
@@ -22,8 +23,11 @@ import (
 // behind may have answered, so the leader decides.
 func (h *host) checkUnborn(r *replica.Replica) error {
 	cfg := h.env.cfg
-	if h.env.home == nil || cfg.WithoutGraph || h.start.behind > 0 || r.Seq > 0 || h.start.program.MadeByReads() {
+	if h.env.home == nil || cfg.WithoutGraph || r.Seq > 0 || h.start.program.MadeByReads() {
 		return nil
+	}
+	if refused, err := h.isBehindRefused(); err != nil || !refused {
+		return err
 	}
 	head, err := h.env.bus.Head(h.ctx, h.space)
 	if err != nil {
@@ -32,8 +36,37 @@ func (h *host) checkUnborn(r *replica.Replica) error {
 	if head == 0 {
 		h.saver.none = h.env.home.isUnborn(h)
 	}
+	if h.saver.none {
+		h.start.behind = 0
+	}
 	return nil
 }
+
+// isBehindRefused reports whether no rule allows any of the events that were delivered before this host existed.
+func (h *host) isBehindRefused() (bool, error) {
+	if h.start.behind > 0 && !h.env.cfg.Access.Rules().Closed() {
+		return false, nil
+	}
+	for after := uint64(0); after < h.start.behind; {
+		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, refusedPage)
+		if err != nil {
+			return false, fmt.Errorf("read lane after %d: %w", after, err)
+		}
+		if len(events) == 0 {
+			return false, nil // a replica that is behind: as if one were allowed
+		}
+		for i := range events {
+			if !h.env.cfg.refuses(&events[i]) {
+				return false, nil
+			}
+			after = events[i].Seq
+		}
+	}
+	return true, nil
+}
+
+// refusedPage is how many events are read at a time to see whether they are refused.
+const refusedPage = 256
 
 // confirmUnstored answers an append of a space without a log as if it were in one.
 func (h *host) confirmUnstored(a *ledger.Append) {
@@ -50,7 +83,7 @@ func (h *host) confirmUnstored(a *ledger.Append) {
 func (p *servedPartition) isUnborn(h *host) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.hosts[h.space] != h || !p.leases.onlyDocuments(h.space) || h.inbox.hasEvents() {
+	if p.closed || p.hosts[h.space] != h || !p.leases.onlyDocuments(h.space) || !h.inbox.dropRefused(p.cfg.refuses, h.start.behind) {
 		return false
 	}
 	h.unborn.Store(true)
