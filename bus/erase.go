@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/bus/roles"
@@ -24,12 +25,23 @@ func (b *Bus) MayErase(ctx context.Context, space string) error {
 const erasePage = 256
 
 // EraseLane replaces the events of a space in its lane, up to a sequence, by messages that are no events, and returns how many
-// there were. Their names stay occupied until the lane is purged, so that none of them can be sent again. It needs the right to purge.
+// there were. Their names stay occupied until the lane is purged, so that none of them can be sent again. It replaces those
+// in the lanes of other partitions, too, of which the copy is there that counts. It needs the right to purge.
 func (l *lanes) EraseLane(ctx context.Context, space string, upTo uint64) (n int, err error) {
 	if err := model.CheckName("space", space); err != nil {
 		return 0, err
 	}
-	p := l.PartitionOf(space)
+	for p := range l.Partitions() {
+		erased, err := l.eraseIn(ctx, p, space, upTo)
+		if n += erased; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (l *lanes) eraseIn(ctx context.Context, p int, space string, upTo uint64) (n int, err error) {
+	astray := p != l.PartitionOf(space)
 	stream := l.Names.LaneStream(p)
 	for after := uint64(0); ; {
 		page, err := l.ReadPages(ctx, stream, l.Names.LaneOfSpace(p, space), after, erasePage)
@@ -38,11 +50,19 @@ func (l *lanes) EraseLane(ctx context.Context, space string, upTo uint64) (n int
 		}
 		for i := range page {
 			after = page[i].Seq
-			if after > upTo {
+			if after > upTo && !astray {
 				return n, nil
 			}
-			if wire.Header(page[i].Header, wire.HeaderFill) != "" {
+			if isFill(&page[i]) {
 				continue
+			}
+			if astray {
+				if copied, err := l.isCopied(ctx, page[i].Subject); err != nil || !copied {
+					if err != nil {
+						return n, err
+					}
+					continue
+				}
 			}
 			if err := l.eraseEvent(ctx, p, page[i].Subject); err != nil {
 				return n, fmt.Errorf("event %s at %d: %w", page[i].Subject, after, err)
@@ -53,6 +73,33 @@ func (l *lanes) EraseLane(ctx context.Context, space string, upTo uint64) (n int
 			return n, nil
 		}
 	}
+}
+
+// isFill reports whether a message is one that only takes a name. A client may store one with that header, and a content.
+func isFill(m *wire.StoredMsg) bool {
+	if len(m.Data) > 0 || wire.Header(m.Header, wire.HeaderFill) == "" {
+		return false
+	}
+	for h := range m.Header { // any order: all of them count
+		if h != wire.HeaderFill && !strings.HasPrefix(h, "Nats-") {
+			return false
+		}
+	}
+	return true
+}
+
+// isCopied reports whether the lane that an event belongs to has it. What is no event belongs to none.
+func (l *lanes) isCopied(ctx context.Context, astray string) (bool, error) {
+	m, _, ok := wire.ParseEvent(astray)
+	if !ok {
+		return true, nil
+	}
+	p := l.PartitionOf(m.Space)
+	_, err := l.LeaderGet(ctx, l.Names.LaneStream(p), wire.GetRequest{LastFor: l.Names.Event(p, &m)})
+	if errors.Is(err, wire.ErrNoMessage) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // eraseEvent takes the place of an event. A client that sends it again at that moment, after it was removed and before its name was taken, has
@@ -73,13 +120,29 @@ func (l *lanes) eraseEvent(ctx context.Context, partition int, subject string) e
 		if err != nil && !errors.Is(err, wire.ErrNoMessage) {
 			return err
 		}
-		if err == nil && wire.Header(there.Header, wire.HeaderFill) != "" {
+		if err == nil && isFill(&there) {
 			return nil
 		}
 		if err := l.Over(ctx); err != nil {
 			return err
 		}
 	}
+}
+
+// EraseQuarantined removes the records about commits of a space that could not be read, of which some contain commits. It needs the right to
+// purge documents.
+func (l *lanes) EraseQuarantined(ctx context.Context, space string) error {
+	if err := model.CheckName("space", space); err != nil {
+		return err
+	}
+	bucket := l.Names.StateBucket(l.PartitionOf(space))
+	err := l.Persist(ctx, func(ctx context.Context) error {
+		return l.PurgeSubject(ctx, wire.BucketStream(bucket), &wire.PurgeRequest{Subject: wire.BucketSubject(bucket, space+"."+model.QuarantinePrefix+"*")})
+	})
+	if err != nil {
+		return fmt.Errorf("records of unreadable commits of space %s: %w", space, err)
+	}
+	return nil
 }
 
 // EraseDead removes the dead letters of a space. It needs the right to purge them.

@@ -46,16 +46,17 @@ const (
 	Restored Decision = "restored"
 )
 
-const quarantineKeyPrefix = "=quarantine."
+// QuarantinePrefix begins the StateDoc.Doc of each Quarantined.
+const QuarantinePrefix = "=quarantine."
 
 // StateKeyOfQuarantine returns the StateDoc.Doc of a Quarantined, by the sequence of its commit.
 func StateKeyOfQuarantine(seq uint64) string {
-	return quarantineKeyPrefix + strconv.FormatUint(seq, 10)
+	return QuarantinePrefix + strconv.FormatUint(seq, 10)
 }
 
 // QuarantineOfStateKey is the inverse of StateKeyOfQuarantine, and false for any other key.
 func QuarantineOfStateKey(key string) (seq uint64, ok bool) {
-	digits, ok := strings.CutPrefix(key, quarantineKeyPrefix)
+	digits, ok := strings.CutPrefix(key, QuarantinePrefix)
 	if !ok {
 		return 0, false
 	}

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle"
@@ -13,6 +15,7 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/cron"
 	"github.com/settlehq/settle/internal/erase"
+	"github.com/settlehq/settle/model"
 )
 
 var (
@@ -68,6 +71,27 @@ func TestDelete_LeavesNothingOfASpace(t *testing.T) {
 		t.Errorf("an event that came since the command looked: %v", err)
 	}
 	want(t, 0, "cancelled | space "+gone+" is deleted", "delete", gone, "--yes", "--force")
+
+	// What is astray, what is no event, and records that contain commits.
+	js, other := d.Bus().JetStream(), 1-model.PartitionOf(gone, 2)
+	for _, m := range []*nats.Msg{
+		{Subject: fmt.Sprintf("settle.send.%d.%s.keep.astray", other, gone)},
+		{Subject: fmt.Sprintf("settle.send.%d.%s.keep.filled", model.PartitionOf(gone, 2), gone), Header: nats.Header{"Settle-Fill": {"1"}}},
+		{Subject: fmt.Sprintf("settle.send.%d.%s.keep.none=such", model.PartitionOf(gone, 2), gone)},
+		{Subject: fmt.Sprintf("settle.send.%d.%s.keep.none=such", other, gone)},
+	} {
+		m.Data = []byte(secret)
+		if _, err := js.PublishMsg(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(t, 0, "handled", "send", gone, "keep", secret, "--id", "last", "--wait")
+	wantSoon(t, 0, "astray", "receipts", gone)
+	item := model.StateDoc{Doc: model.StateKeyOfQuarantine(3), Seq: 1, Data: []byte(`{"note":` + secret + `}`)}
+	if err := d.Bus().SaveState(t.Context(), gone, []model.StateDoc{item}, nil); err != nil {
+		t.Fatal(err)
+	}
+	want(t, 0, "space "+gone+" is deleted", "delete", gone, "--yes")
 
 	if found := where(t, d, []byte("CANARY7Q"), gone); len(found) > 0 {
 		t.Errorf("what was deleted is in %q", found)

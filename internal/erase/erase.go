@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/loss"
 	"github.com/settlehq/settle/internal/pause"
@@ -20,7 +21,9 @@ import (
 // Bus is what this package needs.
 type Bus interface {
 	port.Bus
+	port.Records
 	EraseLane(ctx context.Context, space string, upTo uint64) (int, error)
+	EraseQuarantined(ctx context.Context, space string) error
 	EraseDead(ctx context.Context, space string) error
 }
 
@@ -70,14 +73,23 @@ func waiting(ctx context.Context, b Bus, r *replica.Replica) (list []history.Eve
 	for i := range r.Own {
 		add(r.Own[i].Stream, r.Own[i].ID)
 	}
-	for after := r.Cursor.Floor; ; {
+	rules, err := access.List(ctx, b)
+	if rules == nil {
+		return nil, err
+	}
+	after := r.Cursor.Floor
+	if len(r.Cursor.Held) > 0 { // those up to the floor are done, but for these
+		after = r.Cursor.Held[0] - 1
+	}
+	for {
 		events, err := b.ReadLane(ctx, r.Space, after, page)
 		if err != nil {
 			return nil, err
 		}
 		for i := range events {
 			after = events[i].Seq
-			if _, done := slices.BinarySearch(r.Cursor.Held, after); !done {
+			_, held := slices.BinarySearch(r.Cursor.Held, after)
+			if (held || after > r.Cursor.Floor) && !isRefused(rules, &events[i]) {
 				add(events[i].Stream, events[i].ID)
 			}
 		}
@@ -91,8 +103,10 @@ func waiting(ctx context.Context, b Bus, r *replica.Replica) (list []history.Eve
 	return list, nil
 }
 
-// docsAtOnce is how many documents a commit deletes.
-const docsAtOnce = 2000
+// isRefused reports whether no rule allows an event of a client. It holds up no deletion, or one that may not send could prevent it.
+func isRefused(rules *access.Rules, m *model.Message) bool {
+	return !model.IsMinted(model.FirstID(m.ID)) && rules.MaySend(m.By(), m.Space, m.Stream) != nil
+}
 
 // ErrWaiting is returned for a space with events that have not been handled.
 var ErrWaiting = errors.New("events wait in it that have not been handled")
@@ -112,6 +126,9 @@ func Space(ctx context.Context, b Bus, space string) error {
 		return err
 	}
 	if _, err := b.EraseLane(ctx, space, done); err != nil {
+		return err
+	}
+	if err := b.EraseQuarantined(ctx, space); err != nil {
 		return err
 	}
 	return b.EraseDead(ctx, space)
@@ -144,22 +161,14 @@ func empty(ctx context.Context, b Bus, space string) (uint64, error) {
 // retry is the pause between two attempts.
 const retry = 50 * time.Millisecond
 
-// commit appends the commits that delete all documents of r. The first one is a takeover.
+// commit appends the commits that delete all documents of r, and cancel all of its timers. The first one is a takeover.
 func commit(ctx context.Context, b Bus, r *replica.Replica, head uint64) (at uint64, err error) {
 	c := &model.Commit{Version: model.CommitVersion, Space: r.Space, Runtime: "delete", Takeover: true, Cursor: r.Cursor}
-	docs := r.DocIDs()
-	for at = head; ; docs = docs[min(len(docs), docsAtOnce):] {
+	at = head
+	for _, tx := range transactions(r, b.MaxPayload()/2) {
 		c.Attempt++
-		tx := model.Tx{N: c.Attempt, By: "delete"}
-		for _, doc := range docs[:min(len(docs), docsAtOnce)] {
-			tx.Writes = append(tx.Writes, model.Write{Doc: doc, Delete: true})
-		}
-		c.Txs = nil
-		if c.Takeover {
-			r.Later.Each(func(w *model.Waiting) { tx.Cancels = append(tx.Cancels, model.Cancel{ID: w.ID, Slot: w.Slot}) }) // any order: sorted below
-			slices.SortFunc(tx.Cancels, func(a, b model.Cancel) int { return cmp.Compare(a.Slot, b.Slot) })
-		}
-		if len(tx.Writes)+len(tx.Cancels) > 0 {
+		if c.Txs = nil; len(tx.Writes)+len(tx.Cancels) > 0 {
+			tx.N = c.Attempt
 			c.Txs = []model.Tx{tx}
 		}
 		if at, err = loss.AppendTo(ctx, b, at, c); err != nil {
@@ -168,11 +177,35 @@ func commit(ctx context.Context, b Bus, r *replica.Replica, head uint64) (at uin
 		if c.Takeover {
 			c.Takeover, c.Epoch = false, at
 		}
-		if len(docs) <= docsAtOnce {
-			return at, nil
+	}
+	return at, nil
+}
+
+// transactions are those that delete all documents and timers, each of at most so many bytes in a commit; the last one may be empty.
+func transactions(r *replica.Replica, most int) (all []model.Tx) {
+	tx, size := model.Tx{By: "delete"}, 0
+	room := func(bytes int) {
+		if size += bytes; size > most {
+			all = append(all, tx)
+			tx, size = model.Tx{By: "delete"}, bytes
 		}
 	}
+	for _, doc := range r.DocIDs() {
+		room(len(doc) + frame)
+		tx.Writes = append(tx.Writes, model.Write{Doc: doc, Delete: true})
+	}
+	var timers []model.Cancel
+	r.Later.Each(func(w *model.Waiting) { timers = append(timers, model.Cancel{ID: w.ID, Slot: w.Slot}) }) // any order: sorted below
+	slices.SortFunc(timers, func(a, b model.Cancel) int { return cmp.Compare(a.Slot, b.Slot) })
+	for _, c := range timers {
+		room(len(c.ID) + frame)
+		tx.Cancels = append(tx.Cancels, c)
+	}
+	return append(all, tx)
 }
+
+// frame is the most that a deletion or a cancellation takes in a commit besides its name, in bytes.
+const frame = 64
 
 // saved waits until the owner has saved the state behind a commit, and what the log sends is released. It returns the sequence up to
 // which the lane is done.
