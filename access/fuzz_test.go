@@ -39,3 +39,15 @@ func FuzzDecodeRule(f *testing.F) {
 		}
 	})
 }
+
+// What this version does not know may restrict a rule: the record allows nothing, and closes the deployment.
+func TestDecode_AFieldThatIsNotKnownAllowsNothing(t *testing.T) {
+	for _, data := range []string{
+		`{"principal":"alice","send":["*/*"],"until":"2026-12-01T00:00:00Z"}`, `{"principal":"alice","send":["*/*"]}{"deny":["*/*"]}`,
+	} {
+		r, there, err := decode(model.Record{Key: "access.of.-alice", Data: []byte(data)})
+		if !there || err == nil || len(r.Send) > 0 {
+			t.Errorf("%s is the rule %+v, %v, %v", data, r, there, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,7 +104,13 @@ func decode(rec model.Record) (r Rule, there bool, err error) {
 	if rec.Data == nil {
 		return r, false, nil
 	}
-	if err := json.Unmarshal(rec.Data, &r); err != nil {
+	d := json.NewDecoder(bytes.NewReader(rec.Data))
+	d.DisallowUnknownFields() // one that this version does not know may restrict the rule
+	err = d.Decode(&r)
+	if err == nil && d.More() {
+		err = errors.New("there is more behind the object")
+	}
+	if err != nil {
 		return Rule{}, true, fmt.Errorf("record %s cannot be read: %w", rec.Key, err)
 	}
 	if err := r.check(); err != nil || keyOf(r.Principal) != rec.Key {

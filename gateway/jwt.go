@@ -101,15 +101,25 @@ func (is *issuer) principal(token string, now time.Time) (string, error) {
 	return name, nil
 }
 
-// verified reads the claims if one of the keys has signed the token: the one that it names, or any if it names none.
+// verified reads the claims if the key that the token names has signed it, with the algorithm that is for the key. A token that names none is accepted
+// if there is one key only.
 func (is *issuer) verified(t *jwt.JSONWebToken, into ...any) error {
-	keys := is.keys.Keys
-	if len(t.Headers) == 1 && t.Headers[0].KeyID != "" {
-		keys = is.keys.Key(t.Headers[0].KeyID)
+	if len(t.Headers) != 1 {
+		return errors.New("the token has not one signature")
 	}
-	err := errors.New("no key has the id that the token names")
+	keys := is.keys.Keys
+	if id := t.Headers[0].KeyID; id != "" {
+		keys = is.keys.Key(id)
+	} else if len(keys) > 1 {
+		return errors.New("the token does not name its key, and the issuer has several")
+	}
+	err := errors.New("no key for signatures has the id that the token names")
 	for i := range keys {
 		if use := keys[i].Use; use != "" && use != "sig" {
+			continue
+		}
+		if made := keys[i].Algorithm; made != "" && made != t.Headers[0].Algorithm {
+			err = fmt.Errorf("the key is for %s, the token is signed with %s", made, t.Headers[0].Algorithm)
 			continue
 		}
 		if err = t.Claims(keys[i].Key, into...); err == nil {

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/rsa"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -68,6 +69,64 @@ func signWith(t *testing.T, with jose.SignatureAlgorithm, key any, id string, cl
 		t.Fatal(err)
 	}
 	return token
+}
+
+// A key is for one algorithm, and a token names its key if the provider has several: none is tried that the token does not name.
+func TestJWT_AKeyIsForOneAlgorithm(t *testing.T) {
+	first, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, second, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name string, v any) string {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	keys := write("jwks.json", jose.JSONWebKeySet{Keys: []jose.JSONWebKey{
+		{Key: first.Public(), KeyID: "first", Algorithm: "RS256", Use: "sig"}, {Key: second.Public(), KeyID: "second", Algorithm: "EdDSA"},
+	}})
+	file := write("principals.json", map[string]any{
+		"jwt":        map[string]string{"jwks_file": keys, "issuer": "i", "audience": "settle"},
+		"principals": []any{map[string]any{"name": "alice", "send": []string{"*/add"}}},
+	})
+	g, err := gateway.Listen(gateway.Config{Addr: "127.0.0.1:0", Principals: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	h := g.Handler(empty{}, &ingress{})
+	claims := map[string]any{"iss": "i", "aud": "settle", "sub": "alice", "exp": time.Now().Add(time.Hour).Unix()}
+	for what, c := range map[string]struct { // any order: each on its own
+		token string
+		want  int
+	}{
+		"the first key":               {signWith(t, jose.RS256, first, "first", claims), http.StatusAccepted},
+		"the second key":              {signWith(t, jose.EdDSA, second, "second", claims), http.StatusAccepted},
+		"another algorithm":           {signWith(t, jose.PS256, first, "first", claims), http.StatusUnauthorized},
+		"the name of the other key":   {signWith(t, jose.RS256, first, "second", claims), http.StatusUnauthorized},
+		"no name of a key":            {signWith(t, jose.EdDSA, second, "", claims), http.StatusUnauthorized},
+		"the name of a key not there": {signWith(t, jose.EdDSA, second, "third", claims), http.StatusUnauthorized},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/v1/spaces/s/streams/add", strings.NewReader("1"))
+		r.Header.Set("Authorization", "Bearer "+c.token)
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != c.want {
+			t.Errorf("%s: status %d, want %d", what, w.Code, c.want)
+		}
+	}
 }
 
 // A token of an identity provider stands for the principal in it, if one of the provider's keys has signed it, it is for this

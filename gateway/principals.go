@@ -108,12 +108,12 @@ func newPrincipals(file string, log *slog.Logger) (*principals, error) {
 	if err := p.read(); err != nil {
 		return nil, fmt.Errorf("file of principals %s: %w", file, err)
 	}
-	p.stamp = p.stampOf()
 	return p, nil
 }
 
-// read reads the file.
+// read reads the file. Its stamp is from before, so that a change in between is noticed.
 func (p *principals) read() error {
+	p.stamp = p.stampOf()
 	text, err := os.ReadFile(p.file)
 	if err != nil {
 		return err
@@ -135,7 +135,10 @@ func (p *principals) read() error {
 		if err := list.JWT.fill(); err != nil {
 			return err
 		}
-		p.keysFile = list.JWT.Keys
+		if p.keysFile != list.JWT.Keys {
+			p.keysFile = list.JWT.Keys
+			p.stamp = p.stampOf()
+		}
 		if from, err = newIssuer(*list.JWT); err != nil {
 			return err
 		}
@@ -180,24 +183,36 @@ func (p *principals) usageOf(e *principal) *usage {
 // of returns the principal with a token, nil if there is none. A changed file that is wrong is logged once, and the
 // earlier one remains in use.
 func (p *principals) of(token string) *caller {
+	c, from := p.known(token)
+	if c != nil || from == nil || !looksIssued(token) {
+		return c
+	}
+	name, err := from.principal(token, time.Now()) // without the lock: anyone can make a token that takes long to refuse
+	if err != nil {
+		return nil
+	}
+	return p.named(name)
+}
+
+// known returns the principal with a token of the file, and the issuer of others.
+func (p *principals) known(token string) (*caller, *issuer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at := p.stampOf(); at != p.stamp {
 		err := p.read()
-		p.stamp = p.stampOf()
 		if err != nil {
 			p.log.Warn("the changed file of principals cannot be used; the earlier one remains in use until the file changes again", "file", p.file, "error", err)
 		} else {
 			p.log.Info("principals replaced", "file", p.file)
 		}
 	}
-	if c := p.byToken[sha256.Sum256([]byte(token))]; c != nil || p.issuer == nil || !looksIssued(token) {
-		return c
-	}
-	name, err := p.issuer.principal(token, time.Now())
-	if err != nil {
-		return nil
-	}
+	return p.byToken[sha256.Sum256([]byte(token))], p.issuer
+}
+
+// named returns the principal with a name that the issuer vouches for.
+func (p *principals) named(name string) *caller {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	c := p.byName[name]
 	if c == nil { // what it may do is for the rules of the deployment to say
 		e := &principal{Name: name}

@@ -374,6 +374,9 @@ func (s *Server) openGet(principal string, request []byte, to model.Outlet) {
 			defer end()
 			a, err = s.Get(s.ctx, q)
 		}
+		if err == nil {
+			err = s.permit(principal, q.Space, q.Document) // a rule may have changed while it waited
+		}
 		reply(to, a, err)
 	})
 }

@@ -210,20 +210,19 @@ func (f *Forwarder) receive(ctx context.Context, stop func(), m model.Message) {
 // ctx or of a stopped bus.
 func (f *Forwarder) forward(ctx context.Context, m model.Message) error {
 	about := []any{"space", m.Space, "stream", m.Stream, "event", m.ID, "in", f.partition, "sequence", m.Seq, "own", model.PartitionOf(m.Space, f.lanes.Partitions())}
-	log := f.log.With(about...)
 	for n := 0; ; n++ {
 		duplicate, err := f.send(ctx, m)
 		switch {
 		case err == nil && duplicate:
-			log.Info("an event is in the lane of another partition; its own lane already has it")
+			f.faults.Warn("an event is in the lane of another partition; its own lane already has it", "", about...)
 			return nil
 		case err == nil:
-			log.Warn("an event was in the lane of another partition and has been forwarded to its own (`settle where` prints the partition of a space)")
+			f.faults.Warn("an event was in the lane of another partition and has been forwarded to its own (`settle where` prints the partition of a space)", "", about...)
 			return nil
 		case ctx.Err() != nil || errors.Is(err, model.ErrStopped):
 			return err
 		case errors.Is(err, model.ErrTooLarge):
-			log.Error("an event is in the lane of another partition, and too large for its own: it is skipped", "error", err)
+			f.log.Error("an event is in the lane of another partition, and too large for its own: it is skipped", append(about, "error", err)...)
 			return nil
 		}
 		f.faults.Warn("an event is in the lane of another partition; forwarding it failed, trying again", "", append(about, "error", err)...)
