@@ -31,8 +31,8 @@ func TestAstray_AnEventInTheLaneOfAnotherPartitionIsHandled(t *testing.T) {
 		p.Shutdown()
 		w.wantHandled(home, worldtest.Numbered(4)...)
 		w.WantPosition(wrong, 3)
-		if n := w.Log.Count("forwarded to its own"); n != 3 {
-			t.Errorf("%d warnings, want one per event:\n%s", n, w.Log)
+		if n := w.Log.Count("forwarded to its own"); n != 1 { // each client can store many
+			t.Errorf("%d warnings, want one about all of them:\n%s", n, w.Log)
 		}
 	})
 }
