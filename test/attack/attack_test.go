@@ -20,7 +20,7 @@ func attackAs(t *testing.T, d *deployment, users ...string) *attack.Report {
 	p := attack.Plan{Admin: d.admin, Log: t.Output()}
 	for _, user := range users {
 		a := attack.Attacker{Name: user, Conn: d.attacker(user)}
-		if user == "principal" {
+		if user == "principal" || user == "alice" {
 			a.Principal = "alice"
 		}
 		p.Attackers = append(p.Attackers, a)

@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 type deployment struct {
 	t      *testing.T
 	server *embedded.Server
+	creds  map[string]string // files of credentials by user, where the server has no passwords
 	worker *worker.Worker
 	admin  *bus.Bus
 }
@@ -72,6 +73,14 @@ func start(t *testing.T, weaken ...string) *deployment {
 		t.Fatal(err)
 	}
 	d := &deployment{t: t, server: natstest.StartServer(t, embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0", ConfigFile: conf})}
+	d.run()
+	return d
+}
+
+// run creates the streams, and starts a worker and a coordinator.
+func (d *deployment) run() {
+	t := d.t
+	t.Helper()
 	d.admin = d.as(roles.Administrator)
 	d.must(d.admin.Provision(t.Context()))
 	w, err := settle.StartWorker(t.Context(), d.as(roles.Worker), settle.WorkerConfig{ID: "w1", Programs: settle.Always(shop())})
@@ -81,7 +90,6 @@ func start(t *testing.T, weaken ...string) *deployment {
 	c := coordinator.New(d.as(roles.Coordinator), coordinator.Config{Save: 50 * time.Millisecond})
 	c.Start()
 	t.Cleanup(c.Stop)
-	return d
 }
 
 func (d *deployment) must(err error) {
@@ -94,7 +102,11 @@ func (d *deployment) must(err error) {
 // as connects a process.
 func (d *deployment) as(role string) *bus.Bus {
 	d.t.Helper()
-	b, err := bus.Connect(d.t.Context(), bus.Config{URL: d.server.ClientURL(), User: role, Password: role + "1", Name: role + "/x"})
+	cfg := bus.Config{URL: d.server.ClientURL(), User: role, Password: role + "1", Name: role + "/x"}
+	if d.creds != nil {
+		cfg.User, cfg.Password, cfg.Creds = "", "", d.creds[role]
+	}
+	b, err := bus.Connect(d.t.Context(), cfg)
 	d.must(err)
 	d.t.Cleanup(b.Kill)
 	return b
@@ -105,6 +117,9 @@ func (d *deployment) attacker(user string) *nats.Conn {
 	d.t.Helper()
 	quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
 	options := []nats.Option{nats.UserInfo(user, user+"1"), quiet}
+	if d.creds != nil {
+		options[0] = nats.UserCredentials(d.creds[user])
+	}
 	if user != roles.Client {
 		options = append(options, nats.CustomInboxPrefix("_INBOX_"+user))
 	}
