@@ -177,7 +177,7 @@ func TestUnborn_AnEventThatNoRuleAllowsCreatesNothing(t *testing.T) {
 		if _, err := access.Change(t.Context(), w.Client, "alice", func(r *access.Rule) { r.Send = []string{"*/add"} }); err != nil {
 			t.Fatal(err)
 		}
-		w1 := w.process(worker.Config{ID: "w1", Access: book}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Access: book, Options: worker.Options{Lookups: 1}}, nil) // some wait to be loaded
 		for i := range 20 {
 			w.Send("s", "add", fmt.Sprintf("e%d", i))
 			w.Send(fmt.Sprintf("t%d", i), "add", "bob=e1")
@@ -196,6 +196,8 @@ func TestUnborn_AnEventThatNoRuleAllowsCreatesNothing(t *testing.T) {
 			}
 		}
 		none("at first")
+		w.Pass(30 * time.Second)
+		none("after a while")
 		w.Eventually("nothing holds the lane back", func() bool { return w1.Worker.Held().Backlog == 0 && w1.Worker.Held().Asleep == 0 })
 
 		w1.Worker.Kill()

@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +123,82 @@ func TestDelete_LeavesNothingOfASpace(t *testing.T) {
 	want(t, 0, "handled", "send", gone, "keep", secret, "--id", "k3", "--wait")
 	want(t, 0, "This is the first rule", "allow", "alice", "--read", "nothing/nothing")
 	want(t, 0, "space "+gone+" is deleted: 2 documents", "delete", gone, "--yes")
+}
+
+// A clone has nothing of a space that was deleted, nor of earlier versions of what it had; once the streams of the deployment that it was made from are removed, no
+// file of the servers contains it (docs/adr/0050).
+func TestDelete_NoFileHasItOnceTheDeploymentIsACloneOfItself(t *testing.T) {
+	t.Parallel()
+	store := t.TempDir()
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval, Listen: ":0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Shutdown)
+	pointAt(t, server.ClientURL())
+	d := begun(t, settle.Config{Programs: settle.Always(keeping()), Bus: bus.Config{URL: server.ClientURL(), Partitions: 2}})
+	gone, beside := spaceIn(0), besideIn(0)
+	for i := range 5 { // earlier versions of documents, in the same files
+		want(t, 0, "handled", "send", gone, "keep", fmt.Sprintf(`"CANARY-%d"`, i), "--id", fmt.Sprintf("k%d", i), "--wait")
+		want(t, 0, "handled", "send", beside, "keep", fmt.Sprintf(`"BESIDE-%d"`, i), "--id", fmt.Sprintf("k%d", i), "--wait")
+	}
+	want(t, 1, "it fails", "send", gone, "lose", `"CANARY-f"`, "--id", "f1", "--wait")
+	wantSoon(t, 0, "f1", "dead", gone)
+	want(t, 0, "space "+gone+" is deleted", "delete", gone, "--yes")
+	if len(filesWith(t, store, "CANARY-")) == 0 {
+		t.Error("deleting has erased already: docs/adr/0050 and docs/security.md say that bytes may remain")
+	}
+
+	want(t, 0, "deployment moved", "clone", "moved")
+	if err := d.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var old []string
+	b, err := bus.Connect(t.Context(), bus.Config{URL: server.ClientURL(), Prefix: "moved"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Kill)
+	js := b.JetStream()
+	for name := range js.StreamNames(t.Context()).Name() {
+		if strings.HasPrefix(name, "SETTLE_") || strings.HasPrefix(name, "KV_SETTLE_") {
+			old = append(old, name)
+		}
+	}
+	for _, name := range old {
+		if err := js.DeleteStream(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(old) != 9 {
+		t.Errorf("the deployment had the streams %q", old)
+	}
+	if found := filesWith(t, store, "CANARY-"); len(found) > 0 {
+		t.Errorf("what was deleted is in %q", found)
+	}
+	if len(filesWith(t, store, "BESIDE-4")) == 0 {
+		t.Error("the space beside it has gone, too, or the files are not read")
+	}
+	want(t, 0, `"BESIDE-4"`, "get", beside, "kept", "--prefix", "moved", "--confirmed")
+}
+
+// filesWith returns the files below a directory that contain a text.
+func filesWith(t *testing.T, dir, text string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if bytes.Contains(b, []byte(text)) {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 // where returns the subjects of the messages of a space, in all streams, that contain a text.
