@@ -65,8 +65,13 @@ func TestRules_TheFirstOneClosesTheDeployment(t *testing.T) {
 		principal, space, stream string
 		may                      bool
 	}{
-		{"alice", "cart-1", "pay", true}, {"alice", "cart-2", "pay", false}, {"alice", "cart-1", "y", false}, {"", "cart-1", "pay", false},
-		{"pay-desk", "cart-2", "pay", true}, {"pay-desk", "cart-2", "repay", false}, {"operator", "cart-2", "pay", true},
+		{"alice", "cart-1", "pay", true},
+		{"alice", "cart-2", "pay", false},
+		{"alice", "cart-1", "y", false},
+		{"", "cart-1", "pay", false},
+		{"pay-desk", "cart-2", "pay", true},
+		{"pay-desk", "cart-2", "repay", false},
+		{"operator", "cart-2", "pay", true},
 	} {
 		if got := reports.MayReport(c.principal, c.space, c.stream) == nil; got != c.may {
 			t.Errorf("%q may report %s/%s: %v", c.principal, c.space, c.stream, got)

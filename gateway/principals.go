@@ -187,7 +187,7 @@ func (p *principals) of(token string) *caller {
 	if c != nil || from == nil || !looksIssued(token) {
 		return c
 	}
-	name, err := from.principal(token, time.Now()) // without the lock: anyone can make a token that takes long to refuse
+	name, err := from.principal(token, time.Now()) // without the lock: any client can make a token that takes long to refuse
 	if err != nil {
 		return nil
 	}

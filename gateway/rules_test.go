@@ -36,7 +36,9 @@ func TestAccess_RulesDecideOnceThereIsOne(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "principals.json")
 	text := `{"principals": [
 		{"name": "alice", "tokens_sha256": ["` + sum("a") + `"], "send": ["*/add", "*/pay"], "read": ["*/*"]},
-		{"name": "bob", "tokens_sha256": ["` + sum("b") + `"]}]}`
+		{"name": "bob", "tokens_sha256": ["` + sum("b") + `"]},
+		{"name": "reads", "tokens_sha256": ["` + sum("r") + `"], "read": ["s/other"]},
+		{"name": "sends", "tokens_sha256": ["` + sum("s") + `"], "send": ["s/other"]}]}`
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +69,7 @@ func TestAccess_RulesDecideOnceThereIsOne(t *testing.T) {
 	want("open", http.StatusNotFound, "all", "GET", n)
 
 	for principal, r := range map[string]access.Rule{ // any order: each on its own
-		"alice": {Send: []string{"s/add", "s/other"}}, "b*": {Send: []string{"s/pay"}, Read: []string{"s/n"}},
+		"alice": {Send: []string{"s/add", "s/other"}}, "b*": {Send: []string{"s/pay"}, Read: []string{"s/n"}}, "*s": {Send: []string{"s/*"}, Read: []string{"s/*"}},
 	} {
 		if _, err := access.Change(t.Context(), c, principal, func(to *access.Rule) { to.Send, to.Read = r.Send, r.Read }); err != nil {
 			t.Fatal(err)
@@ -75,7 +77,7 @@ func TestAccess_RulesDecideOnceThereIsOne(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for len(book.Rules().All()) < 2 {
+	for len(book.Rules().All()) < 3 {
 		if _, err := c.LoadRecord(ctx, "access.none"); err != nil { // a round through the server
 			t.Fatal(err)
 		}
@@ -87,6 +89,10 @@ func TestAccess_RulesDecideOnceThereIsOne(t *testing.T) {
 	want("closed", http.StatusAccepted, "b", "POST", pay)
 	want("closed", http.StatusForbidden, "b", "POST", add)
 	want("closed", http.StatusNotFound, "b", "GET", n)
+	for _, token := range []string{"r", "s"} { // an entry that says one thing of two leaves nothing to the rules
+		want("closed", http.StatusForbidden, token, "POST", pay)
+		want("closed", http.StatusForbidden, token, "GET", n)
+	}
 	want("closed", http.StatusForbidden, "all", "GET", n)
 }
 

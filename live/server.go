@@ -75,7 +75,7 @@ func (c *Config) Fill() error {
 	case c.MaxWatchesEach < 0 || c.MaxGetsEach < 0:
 		return fmt.Errorf("MaxWatchesEach is %d and MaxGetsEach %d; use positive numbers, or 0 for the default", c.MaxWatchesEach, c.MaxGetsEach)
 	case c.Renewal < Heartbeat:
-		return fmt.Errorf("Renewal is %v; use at least %v, or 0 for the default", c.Renewal, Heartbeat)
+		return fmt.Errorf("a watch is to be renewed after %v; use at least %v, or 0 for the default", c.Renewal, Heartbeat)
 	}
 	return nil
 }

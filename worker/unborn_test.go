@@ -164,7 +164,7 @@ func TestUnborn_EventsGoBeforeLookups(t *testing.T) {
 	})
 }
 
-// An event that no rule allows creates no space, nor a receipt or a dead letter, and does not stay in anybody's way; one that is allowed creates it. In a space that
+// An event that no rule allows creates no space, nor a receipt or a dead letter, and holds up no other; one that is allowed creates it. In a space that
 // exists, it is refused with a receipt.
 func TestUnborn_AnEventThatNoRuleAllowsCreatesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,7 @@ type leaseKey struct{ doc, watcher string }
 // maxLease limits the duration of a lease, whatever its observer requests.
 const maxLease = 10 * model.LeaseTTL
 
-// maxLeases is how many leases a partition has; more are passed over. Anyone who may watch can make them, under any names.
+// maxLeases is how many leases a partition has; more are passed over. A client that may watch can make them, under any names.
 const maxLeases = 50_000
 
 // any reports whether the space has an observer.
