@@ -10,7 +10,7 @@ import (
 )
 
 // principal is a client that sends in the name of alice, as deploy/README.md says.
-const principal = `{ user: principal, password: "principal1", permissions: { publish: { allow: ["settle.send.*.*.*.*.alice", "settle.api.>"] }, subscribe: { allow: ["_INBOX.>"] } } }`
+const principal = `{ user: principal, password: "principal1", permissions: { publish: { allow: ["settle.send.*.*.*.*.alice", "settle.api.get.alice"] }, subscribe: { allow: ["_INBOX_principal.>"] } } }`
 
 const readerLine = "      { user: reader, password: $SETTLE_READER_PASSWORD, permissions: $SETTLE_READER }\n"
 
@@ -109,5 +109,14 @@ func TestAttack_GoesRedWithoutItsBorder(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// It finds a user that sees where others are answered.
+func TestAttack_GoesRedWithSharedInboxes(t *testing.T) {
+	t.Parallel()
+	report := attackAs(t, start(t, `"_INBOX_reader.>"`, `"_INBOX.>"`), roles.Reader)
+	if len(report.Breaches) != 1 || !strings.Contains(report.Breaches[0].What, "_INBOX.>") {
+		t.Errorf("found are %v", report.Breaches)
 	}
 }

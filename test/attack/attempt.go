@@ -71,8 +71,32 @@ func (r *run) headers(ctx context.Context, a Attacker) error {
 	return r.believed(ctx, a)
 }
 
+// inboxes looks whether the attacker sees where other users are answered. Only users that may send without a principal share inboxes: any other one could have an
+// answer of its own choice sent there, such as the acknowledgement of an event that is not stored.
+func (r *run) inboxes(ctx context.Context, a Attacker) error {
+	refused, err := r.try(ctx, a, func() error {
+		return a.Conn.Publish(r.own(Attacker{}, "inbox"), []byte(`1`))
+	})
+	if err != nil || !refused {
+		return err
+	}
+	var sub *nats.Subscription
+	refused, err = r.try(ctx, a, func() (err error) {
+		sub, err = a.Conn.SubscribeSync("_INBOX.>")
+		return err
+	})
+	if err != nil || refused {
+		return err
+	}
+	r.breach(a, Subscriptions, "_INBOX.> shows where other users are answered; settle permissions has an inbox of its own for each principal, and for readers")
+	return sub.Unsubscribe()
+}
+
 // subscriptions listens to what is none of the attacker's business, while something is there to be heard.
 func (r *run) subscriptions(ctx context.Context, a Attacker) error {
+	if err := r.inboxes(ctx, a); err != nil {
+		return err
+	}
 	for _, pattern := range r.names.listens() {
 		var sub *nats.Subscription
 		_, err := r.try(ctx, a, func() (err error) {
