@@ -400,6 +400,8 @@ func TestGuard_ChecksOriginHostAndToken(t *testing.T) {
 		{"loopback address", gateway.Config{}, doc, nil, 200},
 		{"localhost", gateway.Config{}, doc, []string{"Host", "localhost:8470"}, 200},
 		{"a foreign host name that resolves to this machine", gateway.Config{}, doc, []string{"Host", "evil.example.com"}, 403},
+		{"a foreign host name that begins like one of this machine", gateway.Config{}, doc, []string{"Host", "localhost.evil.example"}, 403},
+		{"a foreign host name that ends like one of this machine", gateway.Config{}, doc, []string{"Host", "evil-localhost"}, 403},
 		{"a configured host name", gateway.Config{Hosts: []string{"board.example.com"}}, doc, []string{"Host", "board.example.com"}, 200},
 		{"a foreign page", gateway.Config{}, doc, []string{"Origin", "https://evil.example.com"}, 403},
 		{"an opaque origin", gateway.Config{}, doc, []string{"Origin", "null"}, 403},

@@ -1,12 +1,72 @@
 package erase
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
 )
+
+// stub is a bus of a space whose lane has some events. Nothing else is asked of it.
+type stub struct {
+	port.Bus
+	records
+	events []model.Message
+}
+
+type records struct{ port.Records }
+
+func (records) ListRecords(context.Context, string) ([]model.Record, error) { return nil, nil }
+
+func (s stub) ReadLane(_ context.Context, _ string, after uint64, most int) (found []model.Message, err error) {
+	for _, m := range s.events {
+		if m.Seq > after && len(found) < most {
+			found = append(found, m)
+		}
+	}
+	return found, nil
+}
+
+func (stub) EraseLane(context.Context, string, uint64) (int, error) { return 0, nil }
+func (stub) EraseQuarantined(context.Context, string) error         { return nil }
+func (stub) EraseDead(context.Context, string) error                { return nil }
+func (s stub) ListRecords(ctx context.Context, of string) ([]model.Record, error) {
+	return s.records.ListRecords(ctx, of)
+}
+
+// Events that the cursor holds have not been handled, although it has passed them; the others up to it have.
+func TestWaiting_WhatTheCursorHoldsWaits(t *testing.T) {
+	b := stub{}
+	for i := range uint64(8) {
+		b.events = append(b.events, model.Message{Space: "s", Stream: "add", ID: fmt.Sprint("e", i+1), Seq: i + 1})
+	}
+	r := replica.New("s")
+	for _, c := range []struct {
+		cursor model.Cursor
+		want   string
+	}{
+		{model.Cursor{Floor: 8}, "[]"},
+		{model.Cursor{Floor: 6}, "[e7 e8]"},
+		{model.Cursor{Floor: 6, Held: []uint64{3, 5}}, "[e3 e5 e7 e8]"},
+		{model.Cursor{Floor: 8, Held: []uint64{1}}, "[e1]"},
+	} {
+		r.Cursor = c.cursor
+		found, err := waiting(t.Context(), b, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, e := range found {
+			ids = append(ids, e.Event)
+		}
+		if got := fmt.Sprint(ids); got != c.want {
+			t.Errorf("with the cursor %+v, %s wait, want %s", c.cursor, got, c.want)
+		}
+	}
+}
 
 // However many documents and timers a space has, each commit that deletes them fits into a message, and together they delete all.
 func TestTransactions_EachFitsIntoAMessage(t *testing.T) {
