@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
@@ -150,11 +151,22 @@ func (c *sendCmd) waitReceipt(ctx context.Context, io streams, b *bus.Bus, clien
 	case err == nil:
 		return c.printReceipt(io, rc)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		if why := c.notAllowed(ctx, b); why != nil {
+			return fmt.Errorf("no receipt within %v: %w; an event that no rule allows creates no space, and gets a receipt only in one that exists", c.Timeout, why)
+		}
 		return fmt.Errorf("no receipt within %v: %s; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` shows its state", c.Timeout, describeOwner(ctx, b, e.Space), e.ID.String(), e.Space)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` shows its state", err, e.ID.String(), e.Space)
 	}
 	return err
+}
+
+// notAllowed returns why no rule allows the event, nil if one does or that is not known.
+func (c *sendCmd) notAllowed(ctx context.Context, b *bus.Bus) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookPatience)
+	defer cancel()
+	rules, _ := access.List(ctx, b) // a principal may not read them
+	return rules.MaySend(c.Principal, c.Space, c.Stream)
 }
 
 func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Client, e settle.Outgoing) error {
