@@ -30,7 +30,7 @@ type Rule struct {
 // CheckPattern returns an error unless a pattern is valid.
 func CheckPattern(pattern string) error {
 	space, name, ok := strings.Cut(pattern, "/")
-	if !ok || CheckPrincipal(space) != nil || CheckPrincipal(name) != nil || space == "" || name == "" {
+	if !ok || checkStarred("space", space) != nil || checkStarred("name", name) != nil {
 		return fmt.Errorf("%q is no pattern: use SPACE/STREAM for what may be sent and SPACE/DOCUMENT for what may be read, with * for any characters", pattern)
 	}
 	return nil
@@ -41,11 +41,15 @@ func CheckPrincipal(pattern string) error {
 	if pattern == "" {
 		return nil
 	}
-	// With each star in the place of one character, a pattern is a name.
 	if err := model.CheckPrincipal(strings.ReplaceAll(pattern, "*", "x")); err != nil {
 		return fmt.Errorf("%q is no principal: use a name, with * for any characters (%w)", pattern, err)
 	}
 	return nil
+}
+
+// checkStarred returns an error unless a pattern of names is valid: with each star in the place of one character, it is a name.
+func checkStarred(what, pattern string) error {
+	return model.CheckName(what, strings.ReplaceAll(pattern, "*", "x"))
 }
 
 // check returns an error unless the rule is valid.

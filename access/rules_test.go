@@ -80,6 +80,11 @@ func TestRules_TheFirstOneClosesTheDeployment(t *testing.T) {
 	if none.MayReport("", "s", "pay") != nil {
 		t.Error("without rules a report is refused")
 	}
+	for _, ok := range []string{"operator/*", "*/operator", "a/b"} {
+		if err := access.CheckPattern(ok); err != nil {
+			t.Errorf("%q: %v", ok, err)
+		}
+	}
 	if err := access.CheckPrincipal(model.Operator); err == nil {
 		t.Error("there may be a rule about operators")
 	}

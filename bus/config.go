@@ -51,8 +51,8 @@ type Config struct {
 	User     string
 	Password string
 	Token    string
-	// InboxPrefix begins the subjects of answers to this user. Default: the context's, then _INBOX if the user may subscribe to it,
-	// else _INBOX_ and the name of the user.
+	// InboxPrefix begins the subjects of answers to a user outside the account of the streams. Default: the context's, then _INBOX if the
+	// user may subscribe to it, else _INBOX_ and the name of the user, else _INBOX_reader.
 	InboxPrefix string `env:"-" help:"What the subjects of answers begin with. Default: NATS_INBOX_PREFIX, then the context's, then _INBOX, or _INBOX_USER for a user that may not subscribe to it." placeholder:"PREFIX"`
 	CA          string // path of a PEM file, like the next two
 	Cert        string

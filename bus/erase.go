@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/bus/roles"
@@ -81,11 +81,16 @@ func isFill(m *wire.StoredMsg) bool {
 		return false
 	}
 	for h := range m.Header { // any order: all of them count
-		if h != wire.HeaderFill && !strings.HasPrefix(h, "Nats-") {
+		if !slices.Contains(fillHeaders, h) {
 			return false
 		}
 	}
 	return true
+}
+
+// fillHeaders are those of a message that only takes a name, and what servers add to a message that is read.
+var fillHeaders = []string{
+	wire.HeaderFill, wire.HeaderExpect, "Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Num-Pending", "Nats-Last-Sequence", "Nats-UpTo-Sequence",
 }
 
 // isCopied reports whether the lane that an event belongs to has it. What is no event belongs to none.

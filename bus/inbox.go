@@ -12,13 +12,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/bus/roles"
 )
 
 // inboxPatience is how long the server may take to report whether a subscription is allowed.
 const inboxPatience = 5 * time.Second
 
 // findInbox has the connection use inboxes that its user may subscribe to, unless a prefix was configured: those that all users share,
-// or else the user's own. Without it, a request would wait for an answer that cannot arrive.
+// or else the user's own, or those of readers. Without it, a request would wait for an answer that cannot arrive.
 func findInbox(nc *nats.Conn) error {
 	may, err := maySubscribe(nc)
 	if may || err != nil {
@@ -28,12 +29,15 @@ func findInbox(nc *nats.Conn) error {
 		return fmt.Errorf("this user may not subscribe to %s.>, which is its inbox (bus.Config.InboxPrefix, NATS_INBOX_PREFIX, or inbox_prefix of the nats context), and no answer would reach it", set)
 	}
 	own := ""
-	if user := userOf(nc); user != "" && !strings.ContainsAny(user, ".*> \t\r\n") {
-		nc.Opts.InboxPrefix = wire.OwnInbox(user)
+	for _, name := range []string{userOf(nc), roles.Reader} {
+		if name == "" || strings.ContainsAny(name, ".*> \t\r\n") {
+			continue
+		}
+		nc.Opts.InboxPrefix = wire.OwnInbox(name)
 		if may, err := maySubscribe(nc); may || err != nil {
 			return err
 		}
-		own = " nor to " + nc.Opts.InboxPrefix + ".>"
+		own += " nor to " + nc.Opts.InboxPrefix + ".>"
 	}
 	return fmt.Errorf("this user may subscribe neither to _INBOX.>%s, and no answer would reach it: set bus.Config.InboxPrefix, NATS_INBOX_PREFIX or the inbox_prefix of the nats context to what its permissions have", own)
 }

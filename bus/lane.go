@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -33,23 +34,30 @@ func (l *lanes) FollowLane(ctx context.Context, partition int, after uint64, del
 	})
 }
 
-// ReadLane returns up to limit events of one space. See port.Lanes.
+// ReadLane returns up to limit events of one space, fewer only if it has no more. See port.Lanes.
 func (l *lanes) ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return nil, err
 	}
 	p := l.PartitionOf(space)
-	found, err := l.ReadPages(ctx, l.Names.LaneStream(p), l.Names.LaneOfSpace(p, space), after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("lane of space %s after %d: %w", space, after, err)
-	}
-	events := make([]model.Message, 0, len(found))
-	for _, s := range found {
-		if m, ok := l.event(p, s); ok {
-			events = append(events, m)
+	var events []model.Message
+	for {
+		want := limit - len(events)
+		found, err := l.ReadPages(ctx, l.Names.LaneStream(p), l.Names.LaneOfSpace(p, space), after, want)
+		if err != nil {
+			return nil, fmt.Errorf("lane of space %s after %d: %w", space, after, err)
+		}
+		events = slices.Grow(events, len(found))
+		for _, s := range found {
+			after = s.Seq
+			if m, ok := l.event(p, s); ok {
+				events = append(events, m)
+			}
+		}
+		if len(found) < want || len(events) >= limit {
+			return events, nil
 		}
 	}
-	return events, nil
 }
 
 // FindEvent returns the event of that name. See port.Lanes.

@@ -22,8 +22,8 @@ var attacks = []struct {
 	header         nats.Header
 	refused        bool // by the server; otherwise the message arrives, and changes no log
 }{
-	{"a question whose answer would purge a log", "settle.api.echo", "$JS.API.STREAM.PURGE.SETTLE_LOG_0", nil, false},
-	{"a question whose answer would be a commit", "settle.api.echo", "settle.log.0.victim", nil, false},
+	{"a question whose answer would purge a log", "settle.api.get", "$JS.API.STREAM.PURGE.SETTLE_LOG_0", nil, false},
+	{"a question whose answer would be a commit", "settle.api.get", "settle.log.0.victim", nil, false},
 	{"a search for services whose answer would be a commit", "$SRV.PING", "settle.log.0.victim", nil, true},
 	{"a search for one service whose answer would be an event of a space", "$SRV.INFO.echo", "settle.lane.0.victim.add.other:1:1:0", nil, true},
 	{"an event in the place of another space's send", "settle.lane.0.victim.add.other:1:1:0", "", nats.Header{"Settle-Position": {"1"}}, true},
@@ -38,7 +38,7 @@ func TestAttack_AClientHasNoDeputy(t *testing.T) {
 	c.must(c.as(roles.Administrator, "provision").Provision(t.Context()))
 	worker := c.as(roles.Worker, "w")
 	echo := func(q []byte) ([]byte, error) { return q, nil }
-	c.must(worker.Serve(t.Context(), model.Service{Name: "echo", Endpoints: []model.Endpoint{{Name: "echo", Answer: echo}}}))
+	c.must(worker.Serve(t.Context(), model.Service{Name: "echo", Endpoints: []model.Endpoint{{Name: "get", Answer: echo}}}))
 	seq := appendCommit(t, worker, "first")
 
 	client := connectAs(t, c.server, roles.Client)
@@ -51,10 +51,10 @@ func TestAttack_AClientHasNoDeputy(t *testing.T) {
 			t.Errorf("%s: the server allows it: %v", a.what, may)
 		}
 	}
-	if _, err := client.nc.Request("settle.api.echo", []byte("{}"), patience); err != nil { // it has answered what came before
+	if _, err := client.nc.Request("settle.api.get", []byte("{}"), patience); err != nil { // it has answered what came before
 		t.Fatal(err)
 	}
-	if _, err := worker.Conn().Request("settle.api.echo", nil, patience); err != nil { // what it has published before is stored
+	if _, err := worker.Conn().Request("settle.api.get", nil, patience); err != nil { // what it has published before is stored
 		t.Fatal(err)
 	}
 	for p := range provision.DefaultPartitions {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,17 +108,14 @@ func (is *issuer) verified(t *jwt.JSONWebToken, into ...any) error {
 	if len(t.Headers) != 1 {
 		return errors.New("the token has not one signature")
 	}
-	keys := is.keys.Keys
+	keys := slices.DeleteFunc(slices.Clone(is.keys.Keys), func(k jose.JSONWebKey) bool { return k.Use != "" && k.Use != "sig" })
 	if id := t.Headers[0].KeyID; id != "" {
-		keys = is.keys.Key(id)
+		keys = slices.DeleteFunc(keys, func(k jose.JSONWebKey) bool { return k.KeyID != id })
 	} else if len(keys) > 1 {
 		return errors.New("the token does not name its key, and the issuer has several")
 	}
 	err := errors.New("no key for signatures has the id that the token names")
 	for i := range keys {
-		if use := keys[i].Use; use != "" && use != "sig" {
-			continue
-		}
 		if made := keys[i].Algorithm; made != "" && made != t.Headers[0].Algorithm {
 			err = fmt.Errorf("the key is for %s, the token is signed with %s", made, t.Headers[0].Algorithm)
 			continue

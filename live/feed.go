@@ -40,6 +40,8 @@ type feed struct {
 type sub struct {
 	feed *feed
 	news chan struct{} // something can be taken
+	// uncounted reports that the watch is no longer part of the limit. The server's lock guards it.
+	uncounted bool
 
 	// The feed's lock guards the fields below.
 	next, status Event  // the zero Event if there is none
@@ -275,11 +277,19 @@ func (s *Server) subscribe(q *Watch) (*sub, error) {
 	return sub, nil
 }
 
+// uncount ends the part of a watch in the limit. s.mu is held.
+func (s *Server) uncount(sub *sub) {
+	if !sub.uncounted {
+		sub.uncounted = true
+		s.watching--
+	}
+}
+
 // unsubscribe ends a watch. The last one ends the feed, and the demand.
 func (s *Server) unsubscribe(sub *sub) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.watching--
+	s.uncount(sub)
 	f := sub.feed
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strconv"
 	"sync"
 	"time"
@@ -213,14 +214,15 @@ func (s *Server) startCall() bool {
 // heartbeats in between, until ctx ends or deliver fails. It calls deliver from one goroutine; while that is
 // busy, newer values replace older ones. The error is ErrMoved if the server is leaving.
 func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) error {
-	return s.watch(ctx, q, 0, deliver)
+	return s.watch(ctx, q, 0, nil, deliver)
 }
 
 // overlap is how long a watch goes on after its client was requested to ask again, so that there is demand all the time.
 const overlap = 2 * Heartbeat
 
-// watch is Watch, which ends after lasts if that is not 0. Its client is requested to ask again before that.
-func (s *Server) watch(ctx context.Context, q Watch, lasts time.Duration, deliver func(Event) error) error {
+// watch is Watch, which ends after lasts if that is not 0. Its client is requested to ask again before that; from then on, the watch counts
+// no more, and uncount is called.
+func (s *Server) watch(ctx context.Context, q Watch, lasts time.Duration, uncount func(), deliver func(Event) error) error {
 	if err := checkNames(q.Space, q.Document); err != nil {
 		return err
 	}
@@ -253,6 +255,10 @@ func (s *Server) watch(ctx context.Context, q Watch, lasts time.Duration, delive
 			s.recheck(ctx, sub, began)
 			err = deliver(last)
 		case <-renew:
+			s.mu.Lock()
+			s.uncount(sub)
+			s.mu.Unlock()
+			uncount()
 			err = deliver(Event{Kind: Again, Revision: last.Revision})
 		case <-end:
 			return nil
@@ -295,15 +301,16 @@ func (s *Server) openWatch(principal string, request []byte, to model.Outlet) {
 			end, err = s.begin(principal, true)
 		}
 		if err == nil {
+			end = sync.OnceFunc(end)
 			defer end()
 			ctx, cancel := context.WithCancel(s.ctx)
 			defer cancel()
 			defer s.cancelWhen(to.Gone(), cancel)()
-			lasts := s.cfg.Renewal
+			lasts := s.cfg.Renewal - rand.N(s.cfg.Renewal/4) // watches that began together do not end together
 			if to.SensesGone() {
 				lasts = 0
 			}
-			err = s.watch(ctx, q, lasts, func(e Event) error {
+			err = s.watch(ctx, q, lasts, end, func(e Event) error {
 				if err := s.permit(principal, q.Space, q.Document); err != nil { // a rule may have changed since
 					return err
 				}

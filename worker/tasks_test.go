@@ -543,7 +543,7 @@ func TestTask_AnEndThatCouldNotBeHandledCanBeRedriven(t *testing.T) {
 		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do}))}, nil)
 		w.Send("s", "start", "e1", `"bad"`)
 		w.eventuallyTask("s", "bad", space.TaskFailed)
-		if got := w.task("s", "bad"); !got.Unhandled || !strings.Contains(got.Err, "no good") || !strings.Contains(got.Err, "done:1:bad") {
+		if got := w.task("s", "bad"); !got.Unhandled || !strings.Contains(got.Err, "no good") || !strings.Contains(got.Err, "done:1-bad") {
 			t.Errorf("got %+v", got)
 		}
 		w.wantDoneOnce("s")

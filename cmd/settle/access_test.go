@@ -44,6 +44,7 @@ func TestAccess_RulesAreChangedAndPrinted(t *testing.T) {
 	want(t, 0, "handled", "send", "s1", "add", "--principal", "operator", "--wait")
 	want(t, 2, "the name is that of operators", "allow", "operator", "--send", "*/*")
 	want(t, 2, "the name is that of operators", "permissions", "--principal", "operator")
+	want(t, 2, "a role has this name", "permissions", "--principal", "reader")
 	want(t, 1, "no receipt within 500ms: a client without a principal may not send | creates no space", "send", "never", "add", "--wait", "--timeout", "500ms")
 	want(t, 1, "there is no such space", "delete", "never", "--yes")
 	want(t, 0, "(no principal) may send */pass and read */n", "allow", "--no-principal", "--send", "*/pass", "--read", "*/n")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -233,7 +234,11 @@ type permissionsCmd struct {
 // Run prints the permissions of each role, for a nats-server configuration.
 func (c *permissionsCmd) Run(io streams) error {
 	for _, name := range c.Principal {
-		if err := model.CheckPrincipal(name); err != nil {
+		err := model.CheckPrincipal(name)
+		if slices.ContainsFunc(roles.Of(bus.DefaultPrefix, 1), func(r roles.Role) bool { return r.Name == name }) {
+			err = errors.Join(err, fmt.Errorf("principal %s: a role has this name, and inboxes of that name; use another one", name))
+		}
+		if err != nil {
 			return usage(err)
 		}
 	}

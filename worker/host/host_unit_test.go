@@ -7,8 +7,11 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
@@ -460,5 +463,40 @@ func TestInbox_AfterOneThatWasLeftAllAreLeft(t *testing.T) {
 	}
 	if len(h.inbox.events) != 0 || h.inbox.left != 6 {
 		t.Errorf("%d events in the inbox, left up to %d", len(h.inbox.events), h.inbox.left)
+	}
+}
+
+// While spaces with events wait, one in eight that is loaded is to be read; if it is not the time of a read yet, its turn is not lost for the others.
+func TestResidency_ReadsHaveATurn(t *testing.T) {
+	served := func(pace *rate.Limiter) (names []string) {
+		r := &residency{pace: pace}
+		for i := range 40 {
+			r.queue = append(r.queue, loadRequest{space: "event" + strconv.Itoa(i)})
+		}
+		for i := range 3 {
+			r.reads = append(r.reads, loadRequest{space: "read" + strconv.Itoa(i), lookup: true})
+		}
+		for range 24 {
+			w, ok := r.next()
+			if !ok {
+				t.Fatal("nothing is loaded")
+			}
+			names = append(names, w.space)
+		}
+		return names
+	}
+	count := func(names []string) (reads int) {
+		for _, n := range names {
+			if strings.HasPrefix(n, "read") {
+				reads++
+			}
+		}
+		return reads
+	}
+	if names := served(nil); count(names) != 3 {
+		t.Errorf("loaded are %v", names)
+	}
+	if names := served(rate.NewLimiter(0, 1)); count(names) != 1 || names[23] != "event22" {
+		t.Errorf("with a pace, loaded are %v", names)
 	}
 }

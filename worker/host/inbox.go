@@ -261,6 +261,20 @@ func (in *inbox) readEvent(m *model.Message) {
 	in.total.Add(int64(size))
 }
 
+// doneBefore returns the lane sequence up to which the space was done when the host was made.
+func (in *inbox) doneBefore() uint64 {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.lane.doneBefore
+}
+
+// sees records the size of an event that was read, for the next page.
+func (in *inbox) sees(m *model.Message) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.queued.see(eventBytes(m))
+}
+
 // page returns how many events the next read of left events requests.
 func (in *inbox) page() int {
 	in.mu.Lock()

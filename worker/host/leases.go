@@ -37,7 +37,7 @@ func (l *leases) onlyDocuments(space string) bool {
 func (l *leases) renew(m model.Lease, now time.Time) (had, ok bool) {
 	of, k := l.of[m.Space], leaseKey{m.Doc, m.Watcher}
 	_, had = of[k]
-	if !had && l.n >= maxLeases {
+	if !had && l.n >= maxLeases && m.Doc != "" { // a process that attaches is counted, and never passed over
 		return false, false
 	}
 	if of == nil {

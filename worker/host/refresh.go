@@ -49,7 +49,9 @@ func (p *servedPartition) refresh() {
 	}
 	without.log(p)
 	for _, space := range slices.Sorted(maps.Keys(p.asleep)) {
-		p.hostOf(space, true)
+		if _, waits := p.waiting[space]; !waits { // one that waits is given its program when its turn has come
+			p.hostOf(space, true)
+		}
 	}
 	for _, space := range slices.Sorted(maps.Keys(p.leases.of)) {
 		p.lookupHost(space, true)

@@ -39,6 +39,7 @@ type residency struct {
 	// queue are the spaces that wait with something to handle, and reads those that are only to be looked at.
 	queue, reads []loadRequest
 	paused       bool // a timer calls serve at the time of the next lookup
+	turn         int  // counts the spaces that next was asked for
 }
 
 // loadRequest is a space that waits to be loaded.
@@ -73,6 +74,10 @@ const maxLoading = 64
 // maxLookups is the number of spaces that are loaded at a time for reads and watches alone: a flood of
 // those delays the first event of a space by no more than this many.
 const maxLookups = 16
+
+// readsTurn is how often one of the reads is loaded while others wait: each so many-th time. Without it, reads would wait for as long as spaces with events
+// come, and so would an event that no rule allows, which waits among them and holds back the position of its lane.
+const readsTurn = 8
 
 // admit reports whether a space may be loaded now. If not, it queues the request, and
 // calls its load when the space may be loaded.
@@ -315,11 +320,14 @@ func (r *residency) next() (w loadRequest, ok bool) {
 	defer r.mu.Unlock()
 	r.press()
 	from := &r.queue
-	if len(*from) == 0 {
+	if r.turn++; len(*from) == 0 || r.turn%readsTurn == 0 && len(r.reads) > 0 && r.room(true) {
 		from = &r.reads
 	}
 	if len(*from) == 0 || !r.room((*from)[0].lookup) || !r.paced((*from)[0].lookup) {
-		return w, false
+		if from == &r.queue || len(r.queue) == 0 || !r.room(false) {
+			return w, false
+		}
+		from = &r.queue // it was the turn of a read whose time has not come
 	}
 	w = (*from)[0]
 	if *from = (*from)[1:]; len(*from) == 0 {

@@ -47,8 +47,8 @@ func (h *host) isBehindRefused() (bool, error) {
 	if h.start.behind > 0 && !h.env.cfg.Access.Rules().Closed() {
 		return false, nil
 	}
-	for after := uint64(0); after < h.start.behind; {
-		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, refusedPage)
+	for after := h.inbox.doneBefore(); after < h.start.behind; {
+		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, h.inbox.page())
 		if err != nil {
 			return false, fmt.Errorf("read lane after %d: %w", after, err)
 		}
@@ -56,6 +56,7 @@ func (h *host) isBehindRefused() (bool, error) {
 			return false, nil // a replica that is behind: as if one were allowed
 		}
 		for i := range events {
+			h.inbox.sees(&events[i])
 			if !h.env.cfg.refuses(&events[i]) {
 				return false, nil
 			}
@@ -64,9 +65,6 @@ func (h *host) isBehindRefused() (bool, error) {
 	}
 	return true, nil
 }
-
-// refusedPage is how many events are read at a time to see whether they are refused.
-const refusedPage = 256
 
 // confirmUnstored answers an append of a space without a log as if it were in one.
 func (h *host) confirmUnstored(a *ledger.Append) {

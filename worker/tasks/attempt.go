@@ -82,7 +82,7 @@ func completionID(c *space.Completion, told int) string {
 		sum := sha256.Sum256([]byte(key))
 		key = hashed + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20])
 	}
-	return fmt.Sprintf("%s:%d:%s", what, c.N, key)
+	return fmt.Sprintf("%s:%d-%s", what, c.N, key) // the key is not behind the ':', where ":r5" would be a redriven event
 }
 
 // hashed is the prefix of the hash that replaces a key which cannot be part of an id.

@@ -143,9 +143,15 @@ func TestTell_IsRetriedUntilItIsStored(t *testing.T) {
 // another key.
 func TestCompletionID_DistinguishesKeys(t *testing.T) {
 	long := completionID(&space.Completion{Key: strings.Repeat("x", model.MaxNameLen+1), N: 1}, 0)
-	_, hash, _ := strings.Cut(strings.TrimPrefix(long, "done:"), ":")
+	_, hash, _ := strings.Cut(strings.TrimPrefix(long, "done:"), "-")
 	if like := completionID(&space.Completion{Key: hash, N: 1}, 0); like == long {
 		t.Errorf("two keys have the id %s", long)
+	}
+	for _, key := range []string{"r5", "undelivered", "dismissed", "r1"} {
+		id := completionID(&space.Completion{Key: key, N: 1}, 0)
+		if _, is := model.RedriveOf(id); is || model.FirstID(id) != id || strings.HasSuffix(id, ":"+key) {
+			t.Errorf("the id of the completion of %s is %s, which is that of another event", key, id)
+		}
 	}
 	if !model.IsMinted(long) {
 		t.Errorf("a client may use the id %s", long)

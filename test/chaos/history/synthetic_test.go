@@ -196,7 +196,7 @@ func (s *synthetic) handle(w waiting) {
 	}
 	s.append(w.space, &model.Commit{Txs: []model.Tx{tx}})
 	if w.stream == Work {
-		s.put(waiting{space: w.space, stream: Job, id: "done:1:" + w.id})
+		s.put(waiting{space: w.space, stream: Job, id: "done:1-" + w.id})
 	}
 	for _, n := range next {
 		if n.space == w.space {

@@ -164,7 +164,7 @@ func (w Workload) Sends(space, stream, id string, depth int) []Sent {
 
 // JobKey returns the key of the task whose end an event reports, "" if it reports none.
 func JobKey(id string) string {
-	what, rest, _ := strings.Cut(id, "-")
+	what, rest, _ := strings.Cut(id, ":")
 	_, key, ok := strings.Cut(rest, "-")
 	if !ok || !strings.HasPrefix(what, "done") {
 		return ""
