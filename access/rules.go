@@ -40,8 +40,8 @@ func (s *Rules) MaySend(principal, space, stream string) error {
 	return fmt.Errorf("%s may not send events of stream %s to space %s: no rule allows it (settle who-may)", nameOf(principal), stream, space)
 }
 
-// MayReport returns nil if a principal, "" for none, may send events of a stream on which ends of actions are reported: a rule names it, and
-// not a pattern of streams. With such an event, a payment has been made that was not.
+// MayReport returns nil if a principal, "" for none, may send events of a stream on which ends of actions are reported. A rule has to name the
+// stream; a pattern with a star in the place of the stream does not cover it, since such an event can report a payment that was not made.
 func (s *Rules) MayReport(principal, space, stream string) error {
 	named := func(r *Rule) (all []string) {
 		for _, p := range r.Send {

@@ -15,7 +15,11 @@ import (
 func (b *Bus) MayErase(ctx context.Context, space string) error {
 	n, p := b.streams.Names, b.streams.PartitionOf(space)
 	subjects := []string{n.Log(p, space)}
-	for _, stream := range []string{n.LogStream(p), n.LaneStream(p), n.DeadStream()} {
+	streams := []string{n.LogStream(p), n.DeadStream(), wire.BucketStream(n.StateBucket(p))}
+	for q := range b.Partitions() { // events may have gone astray
+		streams = append(streams, n.LaneStream(q))
+	}
+	for _, stream := range streams {
 		subjects = append(subjects, b.streams.API+"STREAM.PURGE."+stream)
 	}
 	return b.streams.MayPublish(ctx, "deleting a space", roles.Administrator, subjects...)
@@ -25,8 +29,8 @@ func (b *Bus) MayErase(ctx context.Context, space string) error {
 const erasePage = 256
 
 // EraseLane replaces the events of a space in its lane, up to a sequence, by messages that are no events, and returns how many
-// there were. Their names stay occupied until the lane is purged, so that none of them can be sent again. It replaces those
-// in the lanes of other partitions, too, of which the copy is there that counts. It needs the right to purge.
+// there were. Their names stay occupied until the lane is purged, so that none of them can be sent again. In the lanes of
+// other partitions, it replaces events of the space that were forwarded to its own lane. It needs the right to purge.
 func (l *lanes) EraseLane(ctx context.Context, space string, upTo uint64) (n int, err error) {
 	if err := model.CheckName("space", space); err != nil {
 		return 0, err
@@ -57,10 +61,10 @@ func (l *lanes) eraseIn(ctx context.Context, p int, space string, upTo uint64) (
 				continue
 			}
 			if astray {
-				if copied, err := l.isCopied(ctx, page[i].Subject); err != nil || !copied {
-					if err != nil {
-						return n, err
-					}
+				switch forwarded, err := l.isForwarded(ctx, page[i].Subject); {
+				case err != nil:
+					return n, err
+				case !forwarded:
 					continue
 				}
 			}
@@ -93,8 +97,8 @@ var fillHeaders = []string{
 	wire.HeaderFill, wire.HeaderExpect, "Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Num-Pending", "Nats-Last-Sequence", "Nats-UpTo-Sequence",
 }
 
-// isCopied reports whether the lane that an event belongs to has it. What is no event belongs to none.
-func (l *lanes) isCopied(ctx context.Context, astray string) (bool, error) {
+// isForwarded reports whether the lane that an event belongs to has it. It is true for what is no event, which is never forwarded.
+func (l *lanes) isForwarded(ctx context.Context, astray string) (bool, error) {
 	m, _, ok := wire.ParseEvent(astray)
 	if !ok {
 		return true, nil

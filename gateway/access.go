@@ -18,11 +18,11 @@ import (
 type caller struct {
 	// principal is nil for the holder of Config.Token, which reads all documents, and on a loopback address without any
 	// token, where everything is allowed.
-	principal *principal
-	sends     bool // of a caller without a principal
-	rules     *access.Rules
-	usage     *usage
-	again     func() *caller // identifies the origin of the request anew
+	principal  *principal
+	sends      bool // of a caller without a principal
+	rules      *access.Rules
+	usage      *usage
+	reidentify func() *caller // identifies the origin of the request anew
 }
 
 // name returns the name of the principal, "" for none.
@@ -50,7 +50,7 @@ func (c *caller) mayRead(space, document string) string {
 }
 
 // stillReads returns an error once the caller of an open watch may no longer read the document: its token has expired or was withdrawn, or
-// a rule was changed. Every second is soon enough; a watch has a message in each.
+// a rule was changed. It checks twice a second at most; a watch has a message in each second.
 func (c *caller) stillReads(space, document string) func() error {
 	checked := time.Now()
 	return func() error {
@@ -58,7 +58,7 @@ func (c *caller) stillReads(space, document string) func() error {
 			return nil
 		}
 		checked = time.Now()
-		now := c.again()
+		now := c.reidentify()
 		if now == nil || now.name() != c.name() {
 			return &model.ServiceError{Code: model.CodeForbidden, Text: "the token is no longer valid"}
 		}

@@ -92,7 +92,7 @@ func (g *Gateway) identify(r *http.Request) *caller {
 	}
 	return &caller{
 		principal: c.principal, sends: c.sends, usage: c.usage, rules: g.cfg.Access.Rules(),
-		again: func() *caller { return g.identify(r) },
+		reidentify: func() *caller { return g.identify(r) },
 	}
 }
 

@@ -102,11 +102,11 @@ func (is *issuer) principal(token string, now time.Time) (string, error) {
 	return name, nil
 }
 
-// verified reads the claims if the key that the token names has signed it, with the algorithm that is for the key. A token that names none is accepted
-// if there is one key only.
+// verified reads the claims if the key that the token names has signed it, with the algorithm that the key is for. A token that names no key is accepted
+// if there is one only.
 func (is *issuer) verified(t *jwt.JSONWebToken, into ...any) error {
 	if len(t.Headers) != 1 {
-		return errors.New("the token has not one signature")
+		return errors.New("the token has several signatures, or none")
 	}
 	keys := slices.DeleteFunc(slices.Clone(is.keys.Keys), func(k jose.JSONWebKey) bool { return k.Use != "" && k.Use != "sig" })
 	if id := t.Headers[0].KeyID; id != "" {
@@ -116,8 +116,8 @@ func (is *issuer) verified(t *jwt.JSONWebToken, into ...any) error {
 	}
 	err := errors.New("no key for signatures has the id that the token names")
 	for i := range keys {
-		if made := keys[i].Algorithm; made != "" && made != t.Headers[0].Algorithm {
-			err = fmt.Errorf("the key is for %s, the token is signed with %s", made, t.Headers[0].Algorithm)
+		if meant := keys[i].Algorithm; meant != "" && meant != t.Headers[0].Algorithm {
+			err = fmt.Errorf("the key is for %s, the token is signed with %s", meant, t.Headers[0].Algorithm)
 			continue
 		}
 		if err = t.Claims(keys[i].Key, into...); err == nil {

@@ -71,16 +71,29 @@ func signWith(t *testing.T, with jose.SignatureAlgorithm, key any, id string, cl
 	return token
 }
 
-// A key is for one algorithm, and a token names its key if the provider has several: none is tried that the token does not name.
-func TestJWT_AKeyIsForOneAlgorithm(t *testing.T) {
-	first, err := rsa.GenerateKey(rand.Reader, 2048)
+// A token that does not name its key is accepted if there is one for signatures, whatever others there are.
+func TestJWT_AKeyForEncryptionIsNoneForSignatures(t *testing.T) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, second, err := ed25519.GenerateKey(rand.Reader)
+	secret, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
+	h := issuedBy(t, jose.JSONWebKey{Key: private.Public(), KeyID: "sign", Use: "sig"}, jose.JSONWebKey{Key: secret.Public(), KeyID: "encrypt", Use: "enc"})
+	claims := map[string]any{"iss": "i", "aud": "settle", "sub": "alice", "exp": time.Now().Add(time.Hour).Unix()}
+	if got := sendAs(h, signWith(t, jose.EdDSA, private, "", claims)); got != http.StatusAccepted {
+		t.Errorf("a token that names no key: status %d", got)
+	}
+	if got := sendAs(h, signWith(t, jose.RS256, secret, "encrypt", claims)); got != http.StatusUnauthorized {
+		t.Errorf("a token that is signed with the key for encryption: status %d", got)
+	}
+}
+
+// issuedBy returns the handler of a gateway for tokens of an issuer with these keys.
+func issuedBy(t *testing.T, keys ...jose.JSONWebKey) http.Handler {
+	t.Helper()
 	dir := t.TempDir()
 	write := func(name string, v any) string {
 		b, err := json.Marshal(v)
@@ -93,11 +106,8 @@ func TestJWT_AKeyIsForOneAlgorithm(t *testing.T) {
 		}
 		return file
 	}
-	keys := write("jwks.json", jose.JSONWebKeySet{Keys: []jose.JSONWebKey{
-		{Key: first.Public(), KeyID: "first", Algorithm: "RS256", Use: "sig"}, {Key: second.Public(), KeyID: "second", Algorithm: "EdDSA"},
-	}})
 	file := write("principals.json", map[string]any{
-		"jwt":        map[string]string{"jwks_file": keys, "issuer": "i", "audience": "settle"},
+		"jwt":        map[string]string{"jwks_file": write("jwks.json", jose.JSONWebKeySet{Keys: keys}), "issuer": "i", "audience": "settle"},
 		"principals": []any{map[string]any{"name": "alice", "send": []string{"*/add"}}},
 	})
 	g, err := gateway.Listen(gateway.Config{Addr: "127.0.0.1:0", Principals: file})
@@ -105,7 +115,30 @@ func TestJWT_AKeyIsForOneAlgorithm(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.Close)
-	h := g.Handler(empty{}, &ingress{})
+	return g.Handler(empty{}, &ingress{})
+}
+
+// sendAs sends an event with a token, and returns the status of the answer.
+func sendAs(h http.Handler, token string) int {
+	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/v1/spaces/s/streams/add", strings.NewReader("1"))
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code
+}
+
+// A key is for one algorithm, and a token names its key if the provider has several: none is tried that the token does not name.
+func TestJWT_AKeyIsForOneAlgorithm(t *testing.T) {
+	first, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, second, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := issuedBy(t, jose.JSONWebKey{Key: first.Public(), KeyID: "first", Algorithm: "RS256", Use: "sig"}, jose.JSONWebKey{Key: second.Public(), KeyID: "second", Algorithm: "EdDSA"})
 	claims := map[string]any{"iss": "i", "aud": "settle", "sub": "alice", "exp": time.Now().Add(time.Hour).Unix()}
 	for what, c := range map[string]struct { // any order: each on its own
 		token string
@@ -118,13 +151,8 @@ func TestJWT_AKeyIsForOneAlgorithm(t *testing.T) {
 		"no name of a key":            {signWith(t, jose.EdDSA, second, "", claims), http.StatusUnauthorized},
 		"the name of a key not there": {signWith(t, jose.EdDSA, second, "third", claims), http.StatusUnauthorized},
 	} {
-		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/v1/spaces/s/streams/add", strings.NewReader("1"))
-		r.Header.Set("Authorization", "Bearer "+c.token)
-		r.Header.Set("Content-Type", "application/json")
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		if w.Code != c.want {
-			t.Errorf("%s: status %d, want %d", what, w.Code, c.want)
+		if got := sendAs(h, c.token); got != c.want {
+			t.Errorf("%s: status %d, want %d", what, got, c.want)
 		}
 	}
 }
@@ -146,14 +174,7 @@ func TestJWT_ATokenStandsForItsPrincipal(t *testing.T) {
 	t.Cleanup(g.Close)
 	in := &ingress{}
 	h := g.Handler(empty{}, in)
-	status := func(token string) int {
-		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/v1/spaces/s/streams/add", strings.NewReader("1"))
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set("Content-Type", "application/json")
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w.Code
-	}
+	status := func(token string) int { return sendAs(h, token) }
 	in1h, ago := time.Now().Add(time.Hour).Unix(), time.Now().Add(-time.Hour).Unix()
 	good := func() map[string]any {
 		return map[string]any{"iss": "https://id.example", "aud": []string{"other", "settle"}, "sub": "alice", "exp": in1h}

@@ -49,8 +49,8 @@ type Config struct {
 	// principals has limits.
 	MaxWatchesEach int `help:"The largest number of watches that the worker serves for one principal of NATS."`
 	MaxGetsEach    int `help:"The largest number of gets that the worker serves for one principal of NATS."`
-	// Renewal is how long a watch of a user in another account than the streams' lasts until its client has to ask again, as Client does:
-	// nothing reports to this account that such a client has gone. Default 1 min.
+	// Renewal is how long a watch of a user in another account than the streams' lasts, at most, until its client has to ask again, as Client does: nothing
+	// reports to the account of the streams that such a client has gone. Default 1 min. Each watch lasts a random time of at least three quarters of that.
 	Renewal time.Duration `kong:"-"`
 
 	Logger *slog.Logger `kong:"-"`

@@ -6,20 +6,14 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/bus/embedded"
 )
 
 // The first rule closes a deployment; events of clients and reads that no rule covers are refused, those between spaces and the ends of actions
 // are not, and every change applies to what comes after it.
 func TestAccess_RulesAreChangedAndPrinted(t *testing.T) {
 	t.Parallel()
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
-	pointAt(t, server.ClientURL())
-	begun(t, settle.Config{Programs: settle.Always(passing()), Bus: bus.Config{URL: server.ClientURL(), Partitions: 2}})
+	url := ownServer(t, t.TempDir())
+	begun(t, settle.Config{Programs: settle.Always(passing()), Bus: bus.Config{URL: url, Partitions: 2}})
 	want(t, 0, "There is no rule", "who-may")
 	want(t, 0, "handled", "send", "s1", "add", "--id", "e1", "--wait")
 	for _, bad := range [][]string{

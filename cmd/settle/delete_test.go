@@ -16,7 +16,6 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/cron"
 	"github.com/settlehq/settle/internal/erase"
 	"github.com/settlehq/settle/model"
@@ -50,13 +49,8 @@ func keeping() *settle.Program {
 // any sender, and its next event begins it anew. Other spaces keep what they have.
 func TestDelete_LeavesNothingOfASpace(t *testing.T) {
 	t.Parallel()
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
-	pointAt(t, server.ClientURL())
-	d := begun(t, settle.Config{Programs: settle.Always(keeping()), Bus: bus.Config{URL: server.ClientURL(), Partitions: 2}})
+	url := ownServer(t, t.TempDir())
+	d := begun(t, settle.Config{Programs: settle.Always(keeping()), Bus: bus.Config{URL: url, Partitions: 2}})
 	gone, beside := spaceIn(0), besideIn(0)
 	const secret = `"CANARY7Q"`
 	want(t, 1, "there is no such space", "delete", gone, "--yes")
@@ -130,13 +124,8 @@ func TestDelete_LeavesNothingOfASpace(t *testing.T) {
 func TestDelete_NoFileHasItOnceTheDeploymentIsACloneOfItself(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
-	pointAt(t, server.ClientURL())
-	d := begun(t, settle.Config{Programs: settle.Always(keeping()), Bus: bus.Config{URL: server.ClientURL(), Partitions: 2}})
+	url := ownServer(t, store)
+	d := begun(t, settle.Config{Programs: settle.Always(keeping()), Bus: bus.Config{URL: url, Partitions: 2}})
 	gone, beside := spaceIn(0), besideIn(0)
 	for i := range 5 { // earlier versions of documents, in the same files
 		want(t, 0, "handled", "send", gone, "keep", fmt.Sprintf(`"CANARY-%d"`, i), "--id", fmt.Sprintf("k%d", i), "--wait")
@@ -154,7 +143,7 @@ func TestDelete_NoFileHasItOnceTheDeploymentIsACloneOfItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	var old []string
-	b, err := bus.Connect(t.Context(), bus.Config{URL: server.ClientURL(), Prefix: "moved"})
+	b, err := bus.Connect(t.Context(), bus.Config{URL: url, Prefix: "moved"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // servers has the URL of the server that each test points at, by the name of the test. It takes the place
@@ -19,6 +21,18 @@ func pointAt(t *testing.T, url string) {
 	name := t.Name()
 	servers.Store(name, url)
 	t.Cleanup(func() { servers.Delete(name) })
+}
+
+// ownServer starts a server for the test, whose commands use it, and returns its URL.
+func ownServer(t *testing.T, store string) string {
+	t.Helper()
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval, Listen: ":0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Shutdown)
+	pointAt(t, server.ClientURL())
+	return server.ClientURL()
 }
 
 // urlOf returns the URL of the server that the test points at, "" for none.

@@ -18,7 +18,7 @@ var errNoWorker = errors.New("no worker answers; start one (spaceworker), or rea
 
 // getCmd is `settle get`.
 type getCmd struct {
-	named
+	inName
 	Space     string        `arg:"" help:"A space."`
 	Doc       string        `arg:"" optional:"" name:"document" help:"A document of the space. Default: list all documents, read from the log."`
 	Path      []string      `arg:"" optional:"" help:"Keys and indices within the document."`

@@ -17,7 +17,7 @@ import (
 
 // watchCmd is `settle watch`.
 type watchCmd struct {
-	named
+	inName
 	Space string     `arg:"" help:"A space."`
 	Docs  []string   `arg:"" name:"document" help:"Documents of the space. They are kept up to date while they are watched."`
 	From  live.Known `help:"Print only values newer than this one: a revision, or what --json prints as \"resume\"." default:"0"`

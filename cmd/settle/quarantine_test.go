@@ -9,20 +9,14 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/bus/embedded"
 )
 
 // A space with an unreadable commit is set aside. Every monitoring command reports it, and no other
 // space of its partition is affected. After an operator's decision, the space continues.
 func TestIncident_ACommitThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
-	pointAt(t, server.ClientURL())
-	d := begun(t, settle.Config{Programs: settle.Always(passing()), Bus: bus.Config{URL: server.ClientURL(), Partitions: 2}})
+	url := ownServer(t, t.TempDir())
+	d := begun(t, settle.Config{Programs: settle.Always(passing()), Bus: bus.Config{URL: url, Partitions: 2}})
 	here, beside, there := spaceIn(0), besideIn(0), spaceIn(1)
 	want(t, 0, "nothing is in quarantine", "quarantine")
 	want(t, 1, "space "+here+" is not set aside", "quarantine", "show", here)
@@ -67,13 +61,8 @@ func TestIncident_ACommitThatCannotBeRead(t *testing.T) {
 // sequence and reason; everything else goes on.
 func TestIncident_MessagesThatCannotBeReadArePassedOver(t *testing.T) {
 	t.Parallel()
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
-	pointAt(t, server.ClientURL())
-	d := begun(t, settle.Config{Programs: settle.Always(passing()), Hosted: true, Bus: bus.Config{URL: server.ClientURL(), Partitions: 1}})
+	url := ownServer(t, t.TempDir())
+	d := begun(t, settle.Config{Programs: settle.Always(passing()), Hosted: true, Bus: bus.Config{URL: url, Partitions: 1}})
 	want(t, 0, "handled", "send", "s", "add", "--id", "a1", "--wait")
 	wantSoon(t, 1, "no message that cannot be read", "doctor")
 	for subject, body := range map[string]string{ // any order: each on its own

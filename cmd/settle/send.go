@@ -18,7 +18,7 @@ import (
 
 // sendCmd is `settle send`.
 type sendCmd struct {
-	named
+	inName
 	Space   string        `arg:"" help:"The space of the event."`
 	Stream  string        `arg:"" help:"The stream of the event, which selects the handler."`
 	Payload string        `arg:"" optional:"" help:"JSON."`

@@ -27,14 +27,14 @@ type connection struct {
 	principal string // settle.ClientConfig.Principal
 }
 
-// named are the flags of the commands that send, or that ask workers for documents.
-type named struct {
+// inName are the flags of commands that send, or ask workers for documents, in the name of a principal.
+type inName struct {
 	connection
 	Principal string `help:"In whose name the command sends and reads: that of a principal, or operator, which users of the role operator may use and rules do not concern. It is part of the event's id. Default: none." env:"SETTLE_PRINCIPAL" placeholder:"NAME"`
 }
 
 // use is connection.use, in the name of the principal.
-func (c named) use(ctx context.Context, io streams, n need, f func(*bus.Bus, *settle.Client) error) error {
+func (c inName) use(ctx context.Context, io streams, n need, f func(*bus.Bus, *settle.Client) error) error {
 	c.principal = c.Principal
 	return c.connection.use(ctx, io, n, f)
 }

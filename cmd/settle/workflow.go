@@ -33,7 +33,7 @@ type workflowCmd struct {
 }
 
 // withRuns connects, and calls f with the runs of a space.
-func (c *named) withRuns(ctx context.Context, io streams, space string, f func(r flow.Runs) error) error {
+func (c *inName) withRuns(ctx context.Context, io streams, space string, f func(r flow.Runs) error) error {
 	if err := model.CheckName("space", space); err != nil {
 		return usage(err)
 	}
@@ -60,7 +60,7 @@ func ofJSON(what, text string) (any, error) {
 
 // workflowStartCmd is `settle workflow start`.
 type workflowStartCmd struct {
-	named
+	inName
 	Space    string        `arg:"" help:"The space that the run lives in."`
 	Workflow string        `arg:"" help:"The workflow, of the program that the space runs."`
 	Args     string        `arg:"" optional:"" name:"arguments" help:"A JSON object with the arguments by name."`
@@ -117,7 +117,7 @@ func printEnd(ctx context.Context, io streams, r flow.Runs, id string, timeout t
 
 // workflowStatusCmd is `settle workflow status`.
 type workflowStatusCmd struct {
-	named
+	inName
 	Space string `arg:"" help:"A space."`
 	ID    string `arg:"" name:"run" help:"A run."`
 	Graph bool   `help:"Print the graph of the run, with what it waits for."`
@@ -204,7 +204,7 @@ func printStatus(io streams, s *flow.Status) {
 
 // workflowListCmd is `settle workflow list`.
 type workflowListCmd struct {
-	named
+	inName
 	Space string `arg:"" help:"A space."`
 	State string `help:"List runs in this state: running, done, failed or cancelled." enum:",running,done,failed,cancelled" default:""`
 	JSON  bool   `name:"json" help:"Print a JSON object per line."`
@@ -241,7 +241,7 @@ func (c *workflowListCmd) Run(ctx context.Context, io streams) error {
 
 // workflowResultCmd is `settle workflow result`.
 type workflowResultCmd struct {
-	named
+	inName
 	Space   string        `arg:"" help:"A space."`
 	ID      string        `arg:"" name:"run" help:"A run."`
 	Timeout time.Duration `help:"How long to wait." default:"30s"`
@@ -261,7 +261,7 @@ func (c *workflowResultCmd) Run(ctx context.Context, io streams) error {
 
 // workflowWatchCmd is `settle workflow watch`.
 type workflowWatchCmd struct {
-	named
+	inName
 	Space string `arg:"" help:"A space."`
 	ID    string `arg:"" name:"run" help:"A run. One that does not exist yet is waited for."`
 }
@@ -297,7 +297,7 @@ func (c *workflowWatchCmd) Run(ctx context.Context, io streams) error {
 
 // workflowSignalCmd is `settle workflow signal`.
 type workflowSignalCmd struct {
-	named
+	inName
 	Space   string        `arg:"" help:"A space."`
 	ID      string        `arg:"" name:"run" help:"A run."`
 	Signal  string        `arg:"" help:"The name that the workflow waits for."`
@@ -324,7 +324,7 @@ func (c *workflowSignalCmd) Run(ctx context.Context, io streams) error {
 
 // workflowCancelCmd is `settle workflow cancel`.
 type workflowCancelCmd struct {
-	named
+	inName
 	Space   string        `arg:"" help:"A space."`
 	ID      string        `arg:"" name:"run" help:"A run."`
 	Reason  string        `help:"The reason, which is the message of its error." placeholder:"TEXT"`

@@ -23,7 +23,7 @@ import (
 
 // workflowPerformCmd is `settle workflow perform`.
 type workflowPerformCmd struct {
-	named
+	inName
 	Space   string        `arg:"" help:"A space."`
 	Action  string        `arg:"" help:"An action of its program that no worker performs: one of a program in Starlark."`
 	Command []string      `arg:"" help:"The command and its arguments, behind --."`

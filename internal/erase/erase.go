@@ -60,7 +60,7 @@ const page = 512
 // deleted with it.
 func isOwn(w *model.Waiting) bool { return w.Lane == 0 && w.Position == 0 }
 
-// waiting returns the events of a space that have not been handled, except its own that are due later.
+// waiting returns the events of a space that have not been handled, except its own that are due later, and those that no rule allows.
 func waiting(ctx context.Context, b Bus, r *replica.Replica) (list []history.EventRef, err error) {
 	add := func(stream, id string) {
 		list = append(list, history.EventRef{Space: r.Space, Stream: stream, Event: id})
@@ -103,7 +103,8 @@ func waiting(ctx context.Context, b Bus, r *replica.Replica) (list []history.Eve
 	return list, nil
 }
 
-// isRefused reports whether no rule allows an event of a client. It holds up no deletion, or one that may not send could prevent it.
+// isRefused reports whether no rule allows an event of a client. Such an event does not hold up a deletion: a client without any right could
+// prevent it otherwise.
 func isRefused(rules *access.Rules, m *model.Message) bool {
 	return !model.IsMinted(model.FirstID(m.ID)) && rules.MaySend(m.By(), m.Space, m.Stream) != nil
 }

@@ -17,9 +17,12 @@ type stub struct {
 	events []model.Message
 }
 
-type records struct{ port.Records }
+type records struct {
+	port.Records
+	stored []model.Record
+}
 
-func (records) ListRecords(context.Context, string) ([]model.Record, error) { return nil, nil }
+func (r records) ListRecords(context.Context, string) ([]model.Record, error) { return r.stored, nil }
 
 func (s stub) ReadLane(_ context.Context, _ string, after uint64, most int) (found []model.Message, err error) {
 	for _, m := range s.events {
@@ -65,6 +68,14 @@ func TestWaiting_WhatTheCursorHoldsWaits(t *testing.T) {
 		if got := fmt.Sprint(ids); got != c.want {
 			t.Errorf("with the cursor %+v, %s wait, want %s", c.cursor, got, c.want)
 		}
+	}
+}
+
+// With a rule that cannot be decoded it is not known which events are allowed.
+func TestWaiting_ARuleThatCannotBeDecodedIsAnError(t *testing.T) {
+	b := stub{records: records{stored: []model.Record{{Key: "access.of.-alice", Data: []byte(`{"principal":"alice","until":1}`)}}}}
+	if found, err := waiting(t.Context(), b, replica.New("s")); err == nil {
+		t.Errorf("found %v, and no error", found)
 	}
 }
 

@@ -148,6 +148,10 @@ func TestLease_ThereAreSoMany(t *testing.T) {
 	if had, ok := l.renew(lease(maxLeases), now); had || ok {
 		t.Errorf("one too many: had %v, room %v", had, ok)
 	}
+	if _, ok := l.renew(model.Lease{Space: "s1", Watcher: "attached", TTL: time.Second}, now); !ok {
+		t.Error("there is no room for an attached runtime")
+	}
+	l.end("s1", leaseKey{"", "attached"})
 	if had, ok := l.renew(lease(1), now); !had || !ok {
 		t.Errorf("a renewal: had %v, room %v", had, ok)
 	}

@@ -337,13 +337,6 @@ func (in *inbox) dropRefused(refused func(*model.Message) bool, behind uint64) b
 	return true
 }
 
-// hasEvents reports whether any event was delivered that the loop has not taken.
-func (in *inbox) hasEvents() bool {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return len(in.events) > 0 || in.left > 0
-}
-
 // waiting returns the number of events that wait for the loop, or in the core.
 func (in *inbox) waiting() int {
 	in.mu.Lock()

@@ -13,7 +13,7 @@ import (
 // It handles no event, has no jobs, and performs no tasks.
 //
 //	an event, a time, another runtime, a commit in the log      the host ends, and another one takes the space over
-//	an event that no rule allows                                it is passed over: one that may not send creates nothing
+//	an event that no rule allows                                it is passed over: a client without the right to send creates nothing
 //	nothing                                                    it leaves memory when nothing reads it any more
 //
 // Whether a host is of that kind is decided, with the partition locked, when the space is loaded; an event that

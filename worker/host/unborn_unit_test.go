@@ -22,7 +22,7 @@ func wantAsleep(t *testing.T, p *servedPartition, h *host, want laneBacklog) {
 	if got, is := p.asleep["s"]; !is || got != want {
 		t.Errorf("of the space, %+v is left to the next owner (%v), not %+v", got, is, want)
 	}
-	if p.hosts["s"] != nil || h.inbox.hasEvents() || h.ctx.Err() == nil {
+	if p.hosts["s"] != nil || h.inbox.waiting() > 0 || h.ctx.Err() == nil {
 		t.Error("the host of the space without a log goes on, or has the event")
 	}
 }

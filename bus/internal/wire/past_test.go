@@ -207,6 +207,25 @@ func TestPublisher_AComparisonSendsOnlyWhatItHeldBack(t *testing.T) {
 	}
 }
 
+// A client that sees the inbox of another one cannot name the next answers in it: the names do not count up. The order of requests is kept beside them.
+func TestPublisher_NamesOfAnswersCannotBeGuessed(t *testing.T) {
+	s := connected(t, nil)
+	var all []*Request
+	for i := range 20 {
+		r := &Request{Task: Task{Stream: "PLAIN", Msg: nats.NewMsg("x"), Done: func(uint64, error) {}}}
+		if err := s.Pub.register(r); err != nil {
+			t.Fatal(err)
+		}
+		if len(all) > 0 && r.order != all[len(all)-1].order+1 || r.token < 1<<20 {
+			t.Errorf("request %d has the place %d and the name %d", i, r.order, r.token)
+		}
+		all = append(all, r)
+	}
+	for _, r := range all {
+		s.Pub.Withdraw(r)
+	}
+}
+
 // connected returns a bus on its own server with a stream PLAIN, of which it knows the only message.
 func connected(t *testing.T, faults faults.Func) *Streams {
 	t.Helper()
