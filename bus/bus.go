@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/roles"
 	"github.com/settlehq/settle/model"
 )
 
@@ -221,6 +222,11 @@ func (b *Bus) PassedOver() []model.PassedOver { return b.streams.PassedOver() }
 func (b *Bus) PassRecordOver(r *model.Record, reason string) {
 	bucket := b.streams.Names.ProgramsBucket()
 	b.streams.PassOver(wire.BucketStream(bucket), r.Rev, wire.BucketSubject(bucket, r.Key), reason)
+}
+
+// MayRead returns an error if the server reports that this user may not read the streams.
+func (b *Bus) MayRead(ctx context.Context) error {
+	return b.streams.MayPublish(ctx, "reading receipts and logs", roles.Reader, b.streams.API+"DIRECT.GET."+b.streams.Names.LogStream(0))
 }
 
 // LastDenial returns when the server last denied this user a subject, and which; the zero time if it never did.

@@ -1,12 +1,14 @@
 package deploy_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/roles"
@@ -125,4 +127,48 @@ func restoreOneStream(t *testing.T, s *embedded.Server, dir string) {
 	if out, code := commandAs(t, s, roles.Administrator, "restore", dir, "--stream", stream); code != 0 || !strings.Contains(out, "nothing of partition 0 is refused") {
 		t.Errorf("one stream is restored: code %d\n%s", code, out)
 	}
+}
+
+// The user of a principal sends, gets and watches with the command, and nothing else: what would read the streams ends at once, with the role that it needs. Rules
+// say what the principal may.
+func TestCommandsOfAPrincipal(t *testing.T) {
+	t.Parallel()
+	const client = "      { user: client, password: $SETTLE_CLIENT_PASSWORD, permissions: $SETTLE_CLIENT }\n"
+	quoted := func(subjects []string) string { return `["` + strings.Join(subjects, `", "`) + `"]` }
+	users := client
+	for _, name := range []string{"alice", "bob"} {
+		r := roles.Principal("settle", name)
+		users += fmt.Sprintf("{ user: %s, password: %s, permissions: { publish: { allow: %s }, subscribe: { allow: %s } } }\n", name, password(name), quoted(r.Publish), quoted(r.Subscribe))
+	}
+	c := &cast{t: t, server: startChanged(t, client, users)}
+	c.must(c.as(roles.Administrator, "provision").Provision(t.Context()))
+	counter := settle.NewProgram("counter").Handle("add", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+		n, _ := tx.Get("n").AsInt()
+		tx.Set("n", n+1)
+		return tx.Get("n"), nil
+	})
+	w, err := settle.StartWorker(t.Context(), c.as(roles.Worker, "w1"), settle.WorkerConfig{ID: "w1", Programs: settle.Always(counter)})
+	c.must(err)
+	t.Cleanup(w.Kill)
+	want := func(code int, part, user string, args ...string) {
+		t.Helper()
+		out, got := commandAs(t, c.server, user, args...)
+		if got != code || !strings.Contains(out, part) {
+			t.Errorf("settle %s as %s: code %d, want %d with %q:\n%s", strings.Join(args, " "), user, got, code, part, out)
+		}
+	}
+	want(0, "handled", roles.Client, "send", "cart-1", "add", "1", "--id", "e1", "--wait")
+	want(0, "may send cart-*/add", roles.Operator, "allow", "alice", "--send", "cart-*/add", "--read", "cart-*/*")
+	want(0, "e2", "alice", "send", "cart-1", "add", "1", "--id", "e2", "--principal", "alice")
+	want(1, "needs the role reader", "alice", "send", "cart-1", "add", "1", "--id", "e3", "--principal", "alice", "--wait")
+	want(1, "the event was not sent", "alice", "send", "cart-1", "add", "1", "--id", "e3", "--principal", "alice", "--wait")
+	eventually(t, "what alice has sent is handled", func() bool {
+		out, code := commandAs(t, c.server, "alice", "get", "cart-1", "n", "--principal", "alice")
+		return code == 0 && strings.TrimSpace(out) == "2"
+	})
+	want(0, "2", roles.Operator, "get", "cart-1", "n", "--principal", "operator")
+	want(1, "principal bob may not read document n of space cart-1", "bob", "get", "cart-1", "n", "--principal", "bob")
+	want(1, "principal bob may not read document n of space cart-1", "bob", "watch", "cart-1", "n", "--principal", "bob")
+	want(1, "needs the role reader", "alice", "get", "cart-1", "--principal", "alice")
+	want(1, "needs the role reader", "alice", "workflow", "list", "cart-1", "--principal", "alice")
 }

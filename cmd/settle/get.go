@@ -45,14 +45,18 @@ func (c *getCmd) Run(ctx context.Context, io streams) error {
 	if err := c.check(); err != nil {
 		return usage(err)
 	}
-	return c.use(ctx, io, ofSpaces(c.Space).patient(c.Timeout), func(b *bus.Bus, client *settle.Client) error {
+	n := ofSpaces(c.Space).patient(c.Timeout)
+	n.none = c.Doc != "" && !c.Confirmed && c.At == nil
+	return c.use(ctx, io, n, func(b *bus.Bus, client *settle.Client) error {
 		if c.Doc == "" {
 			return c.list(ctx, io, b)
 		}
 		asked, cancel := context.WithTimeout(ctx, c.Timeout)
 		defer cancel()
-		if err := mustExist(asked, b, c.Space); err != nil {
-			return err
+		if c.reads(asked, b) {
+			if err := mustExist(asked, b, c.Space); err != nil {
+				return err
+			}
 		}
 		v, revision, stale, err := c.read(ctx, b, client)
 		if err != nil {

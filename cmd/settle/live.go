@@ -27,8 +27,12 @@ type watchCmd struct {
 // Run prints documents, and their newest values after each change, until it is interrupted. It survives
 // starts and stops of workers.
 func (c *watchCmd) Run(ctx context.Context, io streams) error {
-	return c.use(ctx, io, ofSpaces(c.Space), func(b *bus.Bus, _ *settle.Client) error {
-		c.announce(ctx, io, b)
+	n := ofSpaces(c.Space)
+	n.none = true
+	return c.use(ctx, io, n, func(b *bus.Bus, _ *settle.Client) error {
+		if c.reads(ctx, b) {
+			c.announce(ctx, io, b)
+		}
 		p := changePrinter{cmd: c, io: io, stale: map[string]bool{}}
 		g, watching := errgroup.WithContext(ctx)
 		for _, doc := range c.Docs {

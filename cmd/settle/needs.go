@@ -21,6 +21,8 @@ type need struct {
 	shared []string // those that the partitions share, by component
 	every  bool     // those of every partition
 	whole  bool     // every one
+	// none reports that a user that may not read the streams can use the command: it sends, or asks workers.
+	none bool
 	// patience is the time limit for needed streams that do not answer, as while they elect a
 	// leader; defaultPatience if it is 0.
 	patience time.Duration

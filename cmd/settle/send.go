@@ -80,14 +80,16 @@ func (c *sendCmd) Run(ctx context.Context, io streams) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	begun := false
-	err := c.use(ctx, io, ofSpaces(c.Space).patient(c.Timeout), func(b *bus.Bus, client *settle.Client) error {
+	n := ofSpaces(c.Space).patient(c.Timeout)
+	n.none = c.Wait == "none"
+	err := c.use(ctx, io, n, func(b *bus.Bus, client *settle.Client) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		begun = true
 		return c.send(ctx, io, b, client, e)
 	})
-	if err != nil && !begun && ctx.Err() != nil {
+	if err != nil && !begun && (ctx.Err() != nil || errors.Is(err, model.ErrForbidden)) {
 		err = fmt.Errorf("%w; the event was not sent", err)
 	}
 	return err

@@ -39,6 +39,12 @@ func (c inName) use(ctx context.Context, io streams, n need, f func(*bus.Bus, *s
 	return c.connection.use(ctx, io, n, f)
 }
 
+// reads reports whether the user may read the streams.
+func (c inName) reads(ctx context.Context, b *bus.Bus) bool {
+	c.principal = c.Principal
+	return c.mayRead(ctx, b) == nil
+}
+
 // AfterApply replaces an empty prefix, as from an empty environment variable, by the default.
 func (c *connection) AfterApply() error {
 	c.Prefix = cmp.Or(c.Prefix, bus.DefaultPrefix)
@@ -58,6 +64,12 @@ func (c connection) use(ctx context.Context, io streams, n need, f func(*bus.Bus
 		return unreachable(err, at, file)
 	}
 	defer b.Close()
+	if unread := c.mayRead(ctx, b); unread != nil {
+		if !n.none {
+			return unread
+		}
+		return c.withClient(ctx, io, b, log, f)
+	}
 	defects, err := n.met(ctx, b.Defects, b.Partitions())
 	if errors.Is(err, provision.ErrNoDeployment) {
 		hint := "check --prefix"
@@ -72,6 +84,19 @@ func (c connection) use(ctx context.Context, io streams, n need, f func(*bus.Bus
 	if len(n.spaces) == 0 {
 		printDefects(io.err, defects)
 	}
+	return c.withClient(ctx, io, b, log, f)
+}
+
+// mayRead returns an error if the user may not read the streams, as those of principals. Other users get the errors of their requests.
+func (c connection) mayRead(ctx context.Context, b *bus.Bus) error {
+	if c.principal == "" {
+		return nil
+	}
+	return b.MayRead(ctx)
+}
+
+// withClient calls f with a client.
+func (c connection) withClient(ctx context.Context, io streams, b *bus.Bus, log *slog.Logger, f func(*bus.Bus, *settle.Client) error) error {
 	client, err := settle.NewClient(b, settle.ClientConfig{ID: "settle", Principal: c.principal, Logger: log})
 	if err != nil {
 		return err
