@@ -157,6 +157,9 @@ func (c *core) LookAtTasks() { c.tasks.Look(c.Space) }
 // PerformTasks starts the tasks that are due.
 func (c *core) PerformTasks() { c.tasks.Perform() }
 
+// TasksUndone reports transactions that were undone.
+func (c *core) TasksUndone(txs []uint64) { c.tasks.Undone(txs) }
+
 // TasksPending reports whether there are tasks.
 func (c *core) TasksPending() bool { return c.tasks.Pending() }
 

@@ -51,6 +51,33 @@ func TestTask_IsPerformedWhenItIsInTheLogAndDoneIsCalledOnce(t *testing.T) {
 	})
 }
 
+// The owner reports the end of a task in a transaction of the space. No message of the lane is needed, and the end is handled in the same
+// commit. (docs/adr/0057)
+func TestTask_ItsEndCostsOneCommitAndNoMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do}))}, nil)
+		var appends, sends atomic.Int64
+		w1.Bus.Inject(func(op membus.Op) membus.Fate {
+			switch op.Label {
+			case "append":
+				appends.Add(1)
+			case "send":
+				sends.Add(1)
+			}
+			return membus.Deliver
+		})
+		w.Send("s", "start", "e1", `"a"`)
+		w.eventuallyTask("s", "a", space.TaskDone)
+		w.Pass(time.Minute)
+		w.wantDoneOnce("s", "a")
+		if a, m := appends.Load(), sends.Load(); a != 3 || m != 0 {
+			t.Errorf("%d commits and %d messages; want 3 (the takeover, the start, the end) and none", a, m)
+		}
+	})
+}
+
 // A task that was started speculatively, by a transaction that was undone, is not performed.
 func TestTask_OfATransactionThatIsUndoneIsNeverPerformed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -543,7 +570,7 @@ func TestTask_AnEndThatCouldNotBeHandledCanBeRedriven(t *testing.T) {
 		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do}))}, nil)
 		w.Send("s", "start", "e1", `"bad"`)
 		w.eventuallyTask("s", "bad", space.TaskFailed)
-		if got := w.task("s", "bad"); !got.Unhandled || !strings.Contains(got.Err, "no good") || !strings.Contains(got.Err, "done:1-bad") {
+		if got := w.task("s", "bad"); !got.Unhandled || !strings.Contains(got.Err, "no good") || !strings.Contains(got.Err, "event s:") {
 			t.Errorf("got %+v", got)
 		}
 		w.wantDoneOnce("s")

@@ -41,6 +41,7 @@ func (c testCore) Change(Program) error                { return nil }
 func (c testCore) Observed() ([]model.StateDoc, error) { return nil, nil }
 func (c testCore) LookAtTasks()                        {}
 func (c testCore) PerformTasks()                       {}
+func (c testCore) TasksUndone([]uint64)                {}
 func (c testCore) TasksPending() bool                  { return false }
 func (c testCore) TasksAt() time.Duration              { return 0 }
 func (c testCore) HoldsTasks(string) bool              { return false }

@@ -30,6 +30,8 @@ type taskCore interface {
 	// LookAtTasks processes the log's records of tasks, and PerformTasks starts those that are due.
 	LookAtTasks()
 	PerformTasks()
+	// TasksUndone reports transactions that were undone, among which may be those that end tasks.
+	TasksUndone(txs []uint64)
 	// TasksPending reports whether any are pending, and TasksAt returns when to check them next, 0 for never.
 	TasksPending() bool
 	TasksAt() time.Duration

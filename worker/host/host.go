@@ -334,6 +334,7 @@ func (h *host) carryOut(r Ready) {
 	}
 	if g := h.graph; g != nil {
 		g.directs.redo(g.core, h.now(), r.Undone)
+		g.core.TasksUndone(r.Undone)
 	}
 }
 

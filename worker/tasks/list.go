@@ -19,6 +19,7 @@ type List struct {
 	program *space.Program
 	actions []*performing
 	order   int
+	ends    ends
 }
 
 // Host is the host that serves the space, with the functions that its tasks need.
@@ -44,12 +45,14 @@ type Host struct {
 // Core has the documents of a space and its program.
 type Core interface {
 	Program() *space.Program
+	// Transact makes a transaction without an event. It is undone if its number is among those that Undone receives.
+	Transact(by string, f func(tx *space.Tx) error) (uint64, error)
 	// Confirmed returns a document as the log has it, and the revision of that value.
 	Confirmed(doc string) (v model.Value, revision uint64)
 }
 
 // New returns the list of a space whose tasks are not known yet.
-func New(host Host) *List { return &List{host: host} }
+func New(host Host) *List { return &List{host: host, ends: ends{made: map[uint64]*task{}}} }
 
 // performing is an action whose tasks are performed here.
 type performing struct {
@@ -67,6 +70,7 @@ type performing struct {
 // task is a pending task.
 type task struct {
 	space.Task
+	action string
 	// at is when to check it again, order decides between several.
 	at    time.Duration
 	order int
@@ -75,6 +79,9 @@ type task struct {
 	// ended is the outcome, nil if there is none yet, told how often it was reported.
 	ended   *space.Completion
 	reports int
+	// tx is the number of the transaction that reports the outcome, 0 if none does, and size the size of its event.
+	tx   uint64
+	size int
 	// place is the index in the queue, -1 if an attempt or a report is running.
 	place int
 	// gone reports that the task is not pending any more.
@@ -119,7 +126,7 @@ func (l *List) change(p *space.Program) {
 	}
 	for _, a := range old {
 		for _, t := range a.pending { // any order: all of them
-			t.drop()
+			l.drop(t)
 		}
 	}
 }
@@ -150,7 +157,7 @@ func (l *List) lookAtTask(a *performing, key string, entry model.Value) {
 	if t != nil && (!pending || is.N != t.N) {
 		delete(a.pending, key)
 		a.queue.remove(t)
-		t.drop()
+		l.drop(t)
 		t = nil
 	}
 	if t != nil || !pending {
@@ -158,7 +165,7 @@ func (l *List) lookAtTask(a *performing, key string, entry model.Value) {
 	}
 	l.order++
 	is.Attempts = l.attemptsAt(a, &is)
-	t = &task{Task: is, order: l.order}
+	t = &task{Task: is, action: a.spec.Name, order: l.order}
 	a.pending[key] = t
 	heap.Push(&a.queue, t)
 }
@@ -176,7 +183,8 @@ func (l *List) attemptsAt(a *performing, t *space.Task) int {
 }
 
 // drop ends the running attempt at a task that is not pending any more.
-func (t *task) drop() {
+func (l *List) drop(t *task) {
+	l.ends.forget(t)
 	t.gone = true
 	if t.cancel != nil {
 		t.cancel()
@@ -225,17 +233,21 @@ func (l *List) begin(a *performing, t *task) {
 	if t.ended != nil {
 		do = func() *space.Completion { return t.ended }
 	}
+	over := func(c *space.Completion) {
+		cancel()
+		a.underWay--
+		t.cancel = nil
+		l.attempted(a, t, c)
+	}
 	l.host.Go(func() { // ends with ctx at the latest, if Do does
 		c := do()
 		if c != nil {
+			if l.commit(name, t, c, over) {
+				return
+			}
 			c = l.report(ctx, name, c, told)
 		}
-		l.host.Call(func() {
-			cancel()
-			a.underWay--
-			t.cancel = nil
-			l.attempted(a, t, c)
-		})
+		l.host.Call(func() { over(c) })
 	})
 }
 

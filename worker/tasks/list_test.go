@@ -48,7 +48,7 @@ func newDesk(t *testing.T, how *Performer) *desk {
 			d.sent = append(d.sent, m)
 			return nil
 		},
-		Report: func(string, error) {},
+		Report: func(string, error) {}, Warn: func(string, string, ...any) {},
 	})
 	d.a = &performing{spec: &space.ActionSpec{Name: "work"}, how: how, limit: how.Concurrency(), pending: map[string]*task{}}
 	d.core, d.program, d.actions = core, core.Program(), []*performing{d.a}
@@ -177,5 +177,97 @@ func TestSlots_AreReleased(t *testing.T) {
 		if n := len(s.places); n != 0 {
 			t.Fatalf("%d slots are not released", n)
 		}
+	}
+}
+
+// running is a core that makes transactions, and records the events that they send.
+type running struct {
+	*space.Space
+	made []uint64
+	err  error
+}
+
+func (r *running) Transact(string, func(*space.Tx) error) (uint64, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	r.made = append(r.made, uint64(len(r.made)+1))
+	return r.made[len(r.made)-1], nil
+}
+
+func newRunningDesk(t *testing.T, how *Performer) (*desk, *running) {
+	t.Helper()
+	d := newDesk(t, how)
+	r := &running{Space: d.core.(*space.Space)}
+	d.core = r
+	return d, r
+}
+
+func TestEnds_AreTransactionsOfTheSpaceAndNoMessages(t *testing.T) {
+	d, core := newRunningDesk(t, &Performer{})
+	d.is("a", space.TaskPending, 0)
+	d.perform()
+	if len(core.made) != 1 || len(d.sent) != 0 || d.a.underWay != 0 || d.a.pending["a"].ended == nil {
+		t.Errorf("%d transactions, sent %+v, %d under way", len(core.made), d.sent, d.a.underWay)
+	}
+	d.is("a", space.TaskDone, 0)
+	if len(d.ends.made) != 0 || d.ends.bytes != 0 {
+		t.Errorf("an end that is handled is kept: %+v", d.ends)
+	}
+}
+
+// The space may be another worker's by now, which has not done the work.
+func TestEnds_ThatAreUndoneGoThroughTheLane(t *testing.T) {
+	d, core := newRunningDesk(t, &Performer{})
+	d.is("a", space.TaskPending, 0)
+	d.perform()
+	d.Undone([]uint64{7, core.made[0]})
+	for _, f := range d.begun {
+		f()
+	}
+	if len(d.sent) != 1 || len(d.done) != 1 || len(d.ends.made) != 0 || d.ends.bytes != 0 {
+		t.Errorf("sent %+v, done %v, kept %+v", d.sent, d.done, d.ends)
+	}
+}
+
+func TestEnds_GoThroughTheLaneWhereTheSpaceCannotReportThem(t *testing.T) {
+	big := func(context.Context, string, model.Value) (model.Value, error) {
+		return model.String(strings.Repeat("x", maxOwnEnds/2)), nil
+	}
+	fails := func(context.Context, string, model.Value) (model.Value, error) {
+		return model.Value{}, errors.New("no")
+	}
+	for name, c := range map[string]struct {
+		how   *Performer
+		err   error
+		keys  []string
+		made  int
+		lane  int
+		block func(*desk)
+	}{
+		"it makes no transactions":        {how: &Performer{}, err: space.ErrNotRunning, keys: []string{"a"}, lane: 1},
+		"too much is not handled yet":     {how: &Performer{Do: big}, keys: []string{"a", "b", "c"}, made: 1, lane: 2},
+		"another attempt follows":         {how: &Performer{Do: fails}, keys: []string{"a"}, lane: 1},
+		"the task was cancelled":          {how: &Performer{}, keys: []string{"a"}, lane: 1, block: func(d *desk) { d.is("a", space.TaskCancelled, 0) }},
+		"the first one may have any size": {how: &Performer{Do: big}, keys: []string{"a"}, made: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, core := newRunningDesk(t, c.how)
+			core.err = c.err
+			for _, key := range c.keys {
+				d.is(key, space.TaskPending, 0)
+			}
+			d.Perform()
+			if c.block != nil {
+				d.a.pending[c.keys[0]].cancel = nil // its function returns a result nevertheless
+				c.block(d)
+			}
+			for _, f := range d.begun {
+				f()
+			}
+			if len(core.made) != c.made || len(d.sent) != c.lane {
+				t.Errorf("%d transactions and %d messages, want %d and %d", len(core.made), len(d.sent), c.made, c.lane)
+			}
+		})
 	}
 }
