@@ -149,6 +149,7 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 		f.noteHung(ev, tx.Receipt)
 	}
 	app, isApp := strings.CutPrefix(tx.By, "app ")
+	action, isEnd := strings.CutPrefix(tx.By, "perform ")
 	switch {
 	case told:
 		f.told(tx, ev, after)
@@ -157,6 +158,8 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 	case isHandling:
 	case isApp:
 		f.application(c, tx, app, after)
+	case isEnd:
+		f.reported(c, tx, action)
 	case tx.By == "cron":
 	case len(tx.Sends) > 0:
 		f.wrong("oracle", "%s sends", tx.By)

@@ -261,6 +261,22 @@ func (p *plan) isTold(stream string) bool {
 	return p.has("tasks") && (stream == work || stream == rate)
 }
 
+// reported checks a transaction by which a space reports the end of a task to itself: it is the owner's, and has an event
+// about a task that was performed, and nothing else.
+func (f *fold) reported(c *model.Commit, tx *model.Tx, action string) {
+	if len(tx.Sends) != 1 || len(tx.Writes) > 0 || f.attachedOf(c) != "" {
+		f.wrong("tasks", "%s reports an end with %d sends and %d writes, as %q", tx.By, len(tx.Sends), len(tx.Writes), c.Runtime)
+		return
+	}
+	s := &tx.Sends[0]
+	key, _ := s.Payload.Get("key").AsString()
+	_, again := s.Payload.Get("attempt").AsInt()
+	if s.To != f.space || s.Stream != action || again || !s.Payload.Get("out").IsAbsent() && f.w.outside.done[f.space+"/"+action+"/"+key] == 0 {
+		f.wrong("tasks", "%s sends %s to %s/%s", tx.By, s.Payload, s.To, s.Stream)
+	}
+	f.w.count("ends of tasks in the commit of the owner")
+}
+
 // told is compare for an event that reports the end of a task.
 func (f *fold) told(tx *model.Tx, ev *model.Event, after map[string]model.Value) {
 	if tx.Receipt.Outcome != model.Handled {
