@@ -84,6 +84,9 @@ func (m *monitor) take(e model.LogEntry) {
 				m.letters++
 			}
 		}
+		if history.Ends(tx) {
+			continue // counted with the task
+		}
 		m.due += len(tx.Sends)
 		for k := range tx.Sends {
 			if tx.Sends[k].Stream == history.Nowhere {

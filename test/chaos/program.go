@@ -97,7 +97,7 @@ func goProgram(w history.Workload) *settle.Program {
 func handle(w history.Workload, tx *settle.Tx, ev *settle.Event) settle.Value {
 	sum := history.SumOf(tx.Get(history.DocSum)).Plus(ev.Stream, ev.ID)
 	tx.Set(history.DocSum, sum.Value())
-	source := history.Source(ev.ID)
+	source := history.Source(ev.Stream, ev.ID)
 	n, _ := tx.Get(history.DocSeen, source).AsInt()
 	tx.Set(history.DocSeen, n+1, source)
 	d, _ := ev.Payload.Get("d").AsInt()

@@ -206,6 +206,7 @@ var sometimes = []string{
 	"takeovers with a commit in flight",
 	"tasks that were done again",
 	"tasks that were done though cancelled",
+	"ends of tasks in the commit of the owner",
 	"tasks: cancelled",
 	"tasks: done",
 	"tasks: failed",

@@ -116,7 +116,7 @@ func New(w Workload, partitions int) *Checker {
 		c.spaces[name] = &spaceHistory{
 			name: name, rep: replica.New(name), clients: map[int]*clientHistory{},
 			seen: map[string]int64{}, own: map[string]followUp{}, done: map[string]bool{},
-			timers: map[string]string{}, waits: map[string]int64{}, jobs: map[string]bool{}, ended: map[string]bool{},
+			timers: map[string]string{}, waits: map[string]int64{}, jobs: map[string]bool{}, ended: map[string]bool{}, reported: map[string]string{},
 			notices: map[string]bool{}, out: map[string][]sentEvent{}, in: map[string][]tookEvent{}, texts: map[string][]version{},
 		}
 	}
@@ -142,7 +142,9 @@ type spaceHistory struct {
 	waits  map[string]int64
 	jobs   map[string]bool
 	ended  map[string]bool
-	mark   model.Value
+	// reported are the keys of the tasks whose ends the space has reported to itself, by event.
+	reported map[string]string
+	mark     model.Value
 	// notices are the notices that are due.
 	notices map[string]bool
 	// out are the events sent to each other space, by position; in those handled from it.

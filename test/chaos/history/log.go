@@ -86,6 +86,10 @@ func (c *Checker) tx(s *spaceHistory, e model.LogEntry, commit *model.Commit, tx
 		c.later(s, e, tx.Later)
 		return
 	}
+	if Ends(tx) {
+		c.reports(s, e, tx)
+		return
+	}
 	stream, handling := receipts.Stream(tx.By)
 	if !handling || tx.Receipt == nil {
 		c.computed(s, e, tx, handling)
@@ -217,10 +221,24 @@ func (c *Checker) whence(s *spaceHistory, e model.LogEntry, stream string, rc *m
 	return follow.depth, true
 }
 
+// reports records the event by which a space reports the end of a task to itself.
+func (c *Checker) reports(s *spaceHistory, e model.LogEntry, tx *model.Tx) {
+	if len(tx.Writes) > 0 || len(tx.Sends) != 1 || tx.Sends[0].To != s.name || tx.Sends[0].Stream != Job {
+		c.violate(Effects, "%s, sequence %d: %q has %d writes and %d sends", s.name, e.Seq, tx.By, len(tx.Writes), len(tx.Sends))
+		return
+	}
+	key, _ := tx.Sends[0].Payload.Get("key").AsString()
+	s.reported[tx.Sends[0].ID] = key
+}
+
 // worked checks an event that reports the end of a task. It may arrive more than once, but only the
 // first report has an effect.
 func (c *Checker) worked(s *spaceHistory, e model.LogEntry, rc *model.Receipt) bool {
-	key := JobKey(rc.Event)
+	key, own := s.reported[rc.Event]
+	if !own {
+		key = JobKey(rc.Event)
+	}
+	delete(s.reported, rc.Event)
 	ignored := !rc.Result.Get("ignored").IsAbsent()
 	switch {
 	case ignored && (s.ended[key] || s.jobs[key]):
@@ -315,7 +333,7 @@ func (c *Checker) effects(s *spaceHistory, e model.LogEntry, stream string, dept
 		return
 	}
 	s.sum = s.sum.Plus(stream, rc.Event)
-	s.seen[Source(rc.Event)]++
+	s.seen[Source(stream, rc.Event)]++
 	switch stream {
 	case Mark:
 		s.mark = c.work.MarkOf(s.name, rc.Event)

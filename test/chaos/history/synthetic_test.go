@@ -166,7 +166,7 @@ func (s *synthetic) handle(w waiting) {
 		return
 	}
 	st.sum = st.sum.Plus(w.stream, w.id)
-	source := Source(w.id)
+	source := Source(w.stream, w.id)
 	st.seen[source]++
 	if tx.Receipt.Result = st.sum.Value(); w.stream == Job {
 		tx.Receipt.Result = model.Value{}
@@ -195,7 +195,15 @@ func (s *synthetic) handle(w waiting) {
 		tx.Sends = append(tx.Sends, send)
 	}
 	s.append(w.space, &model.Commit{Txs: []model.Tx{tx}})
-	if w.stream == Work {
+	switch {
+	case w.stream != Work:
+	case Hash(w.id)%2 == 0: // the owner reports it
+		st.n++
+		id := (model.TxID{Space: w.space, Epoch: st.epoch, N: st.n}).Event(0)
+		end := model.Send{ID: id, To: w.space, Stream: Job, Payload: model.Object(model.F("key", w.id), model.F("n", 1))}
+		s.append(w.space, &model.Commit{Txs: []model.Tx{{N: st.n, By: "perform " + Job, Sends: []model.Send{end}}}})
+		s.waiting = append(s.waiting, waiting{space: w.space, stream: Job, id: id})
+	default:
 		s.put(waiting{space: w.space, stream: Job, id: "done:1-" + w.id})
 	}
 	for _, n := range next {

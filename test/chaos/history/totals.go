@@ -85,7 +85,7 @@ func (c *Checker) FinishWithoutLog() {
 					c.violate(Dead, "there is no letter about %s %s of %s", stream, id, name)
 					continue
 				}
-				want[Source(id)]++
+				want[Source(stream, id)]++
 				crossed += map[string]int64{Chain: 3, Fan: 4, Later: 1}[stream]
 				own += map[string]int64{Echo: 2, Later: 1}[stream]
 				alarms += map[string]int64{Alarm: 1}[stream]

@@ -162,7 +162,10 @@ func (w Workload) Sends(space, stream, id string, depth int) []Sent {
 	return nil
 }
 
-// JobKey returns the key of the task whose end an event reports, "" if it reports none.
+// Ends reports whether a transaction is one by which a space reports the end of a task to itself.
+func Ends(tx *model.Tx) bool { return tx.By == "perform "+Job }
+
+// JobKey returns the key of the task whose end an event of the lane reports, "" if it reports none.
 func JobKey(id string) string {
 	what, rest, _ := strings.Cut(id, ":")
 	_, key, ok := strings.Cut(rest, "-")
@@ -180,7 +183,10 @@ func (w Workload) other(space, id string, k int) string {
 }
 
 // Source returns the key of DocSeen under which an event counts.
-func Source(id string) string {
+func Source(stream, id string) string {
+	if stream == Job {
+		return Job
+	}
 	if client, _, ok := ParseEventID(id); ok {
 		return fmt.Sprintf("k%03d", client)
 	}
@@ -189,9 +195,6 @@ func Source(id string) string {
 	}
 	if tx, ok := model.OriginOf(id); ok {
 		return tx.Space
-	}
-	if JobKey(id) != "" {
-		return Job
 	}
 	return "?"
 }
