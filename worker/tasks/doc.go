@@ -5,8 +5,8 @@
 //	                                        one that holds tasks has another revision
 //	attempt        Performer.Do             a goroutine each, limited per action and space, and
 //	                                        per worker
-//	report         an event to the action   through the lane, like any event, under an id that
-//	                                        is derived from the task
+//	report         an event to the action   sent by a transaction of the space (docs/adr/0057), or through
+//	                                        the lane under an id that is derived from the task
 //	the log has    the task ended
 //
 // Speculative state is never read, so no work is done for a transaction that may be
