@@ -180,9 +180,12 @@ func (s *Send) Event() Event {
 
 // DecodeCommit is the inverse of AppendCommit. It refuses a commit of a newer format version.
 func DecodeCommit(data []byte) (*Commit, error) {
-	var c Commit
-	if err := json.Unmarshal(data, &c); err != nil {
-		return nil, fmt.Errorf("decode commit: %w", err)
+	c := quickCommit(data)
+	if c == nil {
+		c = &Commit{}
+		if err := json.Unmarshal(data, c); err != nil {
+			return nil, fmt.Errorf("decode commit: %w", err)
+		}
 	}
 	switch c.Version {
 	case CommitVersion:
@@ -199,7 +202,7 @@ func DecodeCommit(data []byte) (*Commit, error) {
 		return nil, fmt.Errorf("decode commit: %w", err)
 	}
 	c.stampSends()
-	return &c, nil
+	return c, nil
 }
 
 // stampSends sets the term of the commit on sends to other spaces.

@@ -301,13 +301,23 @@ func TestMark_RoundTripsAndRefusesAnotherVersion(t *testing.T) {
 	}
 }
 
+// What every follower pays for a commit, and what the library would take.
 func BenchmarkDecodeCommit(b *testing.B) {
 	data := []byte(`{"v":1,"sp":"s0","rt":"w1","ep":1,"at":5,"tx":[{"n":10181536008,"by":"perform noop","snd":[{"id":"s0:1:10181536008:0","to":"s0","st":"noop","p":{"key":"s0/r1/1[3]/0","n":4,"out":1},"bh":1}]},{"n":10181536009,"by":"handle noop","w":[["noop","/gen",4],["noop","/tasks/s0~1r1~11[3]~10"],["run_r1","/head","5:31fd69fb34350919"],["runlog_r1_0","/4","{\"now\":1795778526165,\"done\":{\"work\":\"1[3]/0\",\"attempt\":1,\"result\":1},\"started\":1}"],["noop","/tasks/s0~1r1~11[4]~10",{"in":{"args":[],"attempt":1,"kwargs":{"i":4},"run":"r1","work":"1[4]/0"},"n":5,"state":"pending"}]],"rc":{"ev":"s0:1:10181536008:0","o":"handled"}}],"cur":{"f":1}}`)
-	b.ReportAllocs()
-	b.SetBytes(int64(len(data)))
-	for b.Loop() {
-		if _, err := DecodeCommit(data); err != nil {
-			b.Fatal(err)
-		}
+	for name, decode := range map[string]func([]byte) (*Commit, error){
+		"quick": DecodeCommit,
+		"library": func(data []byte) (*Commit, error) {
+			c := &Commit{}
+			return c, json.Unmarshal(data, c)
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := decode(data); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // The encoder is written by hand because it runs once per event, on the way into the log; a test compares it
-// with the reflective one. Decoding, which happens once per commit at a follower, uses the library.
+// with the reflective one. See quick.go for the other direction.
 
 // AppendTx appends the encoding of tx to dst, after a comma unless dst is empty: the encodings of a group are
 // in one buffer, so that their size is known before the commit is sealed.
