@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/raced"
 	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -39,7 +40,7 @@ const floodBound = 200 * time.Millisecond
 // Forty thousand events arrive for a space that handles them slowly. An event for another space of the
 // partition is always handled within the bound.
 func TestFlood_OthersOfThePartitionWaitNoLongerThanTheBound(t *testing.T) {
-	for _, spaces := range []int{1, 3} {
+	for _, spaces := range []int{3, 1}[:raced.Fewer(2, 2)] {
 		t.Run(fmt.Sprintf("%d flooded", spaces), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)

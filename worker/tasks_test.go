@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/raced"
 	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -117,7 +118,7 @@ func TestTask_OfATransactionThatIsUndoneIsNeverPerformed(t *testing.T) {
 // Whenever the worker dies, the next one performs the tasks in the log, and Done is called once.
 func TestTask_IsDoneByTheNextOwnerWheneverTheWorkerDies(t *testing.T) {
 	performed := map[int]int{}
-	for die := range 24 {
+	for die := 0; die < 24; die += raced.Step(2) {
 		for _, checkpoint := range []time.Duration{5 * time.Millisecond, time.Hour} {
 			t.Run(fmt.Sprint(die, " ", checkpoint), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -400,8 +401,9 @@ func TestTask_ConcurrencyIsLimited(t *testing.T) {
 		}
 		cfg := worker.Config{ID: "w1", Options: worker.Options{Performing: 10, Idle: time.Second}, Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do, AtATime: 8}))}
 		w1 := w.process(cfg, nil)
+		each := raced.Fewer(250, 4)
 		for s := range 4 {
-			w.Send(fmt.Sprint("s", s), "many", "e1", "250")
+			w.Send(fmt.Sprint("s", s), "many", "e1", fmt.Sprint(each))
 		}
 		w.Eventually("ten attempts are running", func() bool { return attempts.Load() == 100+10 })
 		w1.Crash()
@@ -410,14 +412,14 @@ func TestTask_ConcurrencyIsLimited(t *testing.T) {
 		w2 := w.process(cfg, nil)
 		w.Eventually("all tasks are done", func() bool {
 			for s := range 4 {
-				if w.doneTasks(fmt.Sprint("s", s)).Len() < 250 {
+				if w.doneTasks(fmt.Sprint("s", s)).Len() < each {
 					return false
 				}
 			}
 			return w2.Stats().Awake == 0
 		})
 		var keys []string
-		for i := range 250 {
+		for i := range each {
 			keys = append(keys, fmt.Sprintf("k%04d", i))
 		}
 		twice := 0

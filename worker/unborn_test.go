@@ -38,13 +38,13 @@ func TestUnborn_ReadsAndWatchesStoreNothing(t *testing.T) {
 		b := w.Connect("w1")
 		writes := hasStored(b)
 		p := w.start(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second, Checkpoint: 50 * time.Millisecond}}, b, nil)
-		for i := range raced.Fewer(3000, 5) {
+		for i := range raced.Fewer(3000, 15) {
 			if a := p.query(fmt.Sprint("r", i), "double"); a.Value.String() != "0" || a.Revision != 0 || a.Stale != "" {
 				t.Fatalf("read %d: %s at revision %d, stale %q; want 0, computed from nothing", i, a.Value, a.Revision, a.Stale)
 			}
 		}
 		var all []*watched
-		for i := range 1000 {
+		for i := range raced.Fewer(1000, 5) {
 			all = append(all, w.watch(fmt.Sprint("w", i), "double"))
 		}
 		w.Pass(time.Minute)
