@@ -52,17 +52,20 @@ func (e Edge) label() string {
 func (n *Node) label(most int) string {
 	var text string
 	switch n.Kind {
-	case Action, Fan:
+	case Action, Fan, Compensate:
 		var calls []string
 		for i := range n.Calls {
-			calls = append(calls, n.Calls[i].Action+n.Calls[i].Func)
+			calls = append(calls, n.Calls[i].name())
 		}
 		text = strings.Join(calls, ", ")
 		if n.Each != nil {
 			text += " for each of " + n.Each.Over.Text
 		}
-		if n.Kind == Fan {
+		switch n.Kind {
+		case Fan:
 			return shorten("parallel "+text, most)
+		case Compensate:
+			return shorten("compensate "+text, most)
 		}
 	case Loop:
 		text = "for " + n.code()

@@ -41,8 +41,8 @@ func (r *Run) signal(in *Signal) error {
 	if list := r.signals.waiting[in.Name]; len(list) > 0 {
 		return r.signalled(list[0], in.Value)
 	}
-	if len(r.signals.kept) >= maxSignals {
-		r.end(&Outcome{Error: &Failure{Name: LimitError, Message: fmt.Sprintf("more than %d signals that the workflow has not waited for", maxSignals)}})
+	if len(r.signals.kept) >= maxSignals { // of those that come during the undo steps, more are lost
+		r.interrupt(&Failure{Name: LimitError, Message: fmt.Sprintf("more than %d signals that the workflow has not waited for", maxSignals)}, false)
 		return nil
 	}
 	r.signals.kept = append(r.signals.kept, *in)

@@ -25,7 +25,7 @@ func (f *file) readWorkflows(name, text string, tree *syntax.File) error {
 		if f.workflows[d.Name] != nil {
 			return errorAt(d.Pos, "there are two workflows %q", d.Name)
 		}
-		g, err := compile.Within(compile.Source{Filename: name, Text: []byte(text), Name: d.Name, Entry: d.Entry, Actions: actions})
+		g, err := compile.Within(compile.Source{Filename: name, Text: []byte(text), Name: d.Name, Entry: d.Entry, Deadline: d.Deadline, Actions: actions})
 		if err != nil {
 			return workflowError(name, err)
 		}
@@ -67,11 +67,12 @@ func refuseWhile(tree *syntax.File) (err error) {
 	return err
 }
 
-// workflow is workflow(name, run). The file's workflows were compiled before.
+// workflow is workflow(name, run, deadline = None). The file's workflows were compiled before, with the deadline.
 func (inst *instance) workflow(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name string
 	var fn starlark.Callable
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &fn); err != nil {
+	var deadline starlark.Value
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &fn, "deadline?", &deadline); err != nil {
 		return nil, err
 	}
 	d := &decl{kind: "workflow", id: name}

@@ -27,6 +27,8 @@ func (l *lowering) effect(x syntax.Expr, into *workflow.Code) {
 		l.parallel(call, into, false)
 	case name == "attempt":
 		l.attempt(call, into)
+	case name == "compensate":
+		l.compensate(call, into)
 	default:
 		n := workflow.Node{Kind: workflow.Action, Into: into, Calls: []workflow.Call{l.call(x, nil)}}
 		l.step(n, at)
@@ -48,6 +50,24 @@ func (l *lowering) attempt(call *syntax.CallExpr, into *workflow.Code) {
 		return
 	}
 	l.step(workflow.Node{Kind: workflow.Action, Into: into, Attempt: true, Calls: []workflow.Call{l.call(call.Args[0], nil)}}, syntax.Start(call))
+}
+
+// compensate handles compensate(call), which registers an undo step.
+func (l *lowering) compensate(call *syntax.CallExpr, into *workflow.Code) {
+	switch {
+	case into != nil:
+		l.refuse(call, "compensate has no value; it stands in a line of its own, behind the step that it undoes")
+		return
+	case len(call.Args) != 1 || isNamed(call.Args[0]):
+		l.refuse(call, "compensate takes one call, of the action or the function that undoes the step: compensate(refund(id = receipt))")
+		return
+	}
+	undo := l.call(call.Args[0], nil)
+	if n := l.c.registers(undo.Func, map[string]bool{}); n != nil {
+		l.refuse(n, "function %s is an undo step (line %d), and so it cannot register undo steps; retry an action in it, or attempt it", undo.Func, syntax.Start(call).Line)
+		return
+	}
+	l.step(workflow.Node{Kind: workflow.Compensate, Calls: []workflow.Call{undo}}, syntax.Start(call))
 }
 
 func (l *lowering) sleep(call *syntax.CallExpr, into *workflow.Code) {
@@ -130,11 +150,11 @@ func (l *lowering) noEffect(x syntax.Expr) *workflow.Code {
 func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 	call, name := callOf(x)
 	switch {
-	case call == nil || !l.c.isEffect(name) || name == "sleep" || name == "wait" || name == "parallel" || name == "attempt" || name == "workflow":
-		l.refuse(x, "here stands the call of an action, or of a function that calls actions")
-		return out
 	case name == "retry" || name == "timeout":
 		return l.policy(call, name, own)
+	case call == nil || !l.c.isEffect(name) || combinators[name]:
+		l.refuse(x, "here stands the call of an action, or of a function that calls actions")
+		return out
 	case l.c.actions[name] != "":
 		out.Action = l.c.actions[name]
 	default:
