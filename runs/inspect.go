@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/workflow"
 )
@@ -22,6 +24,8 @@ type Status struct {
 	Started, Ended int64
 	// Steps is the number of steps so far.
 	Steps int
+	// Undoing is what its error will be, while its undo steps are executed.
+	Undoing *ActionError
 	// Result and Error are how it ended.
 	Result model.Value
 	Error  *ActionError
@@ -52,15 +56,26 @@ func StatusOf(id string, doc model.Value) (*Status, error) {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	s.Steps = at.n
-	if e := doc.Get("error"); !e.IsAbsent() {
-		s.Error = &ActionError{}
-		s.Error.Type, _ = e.Get("type").AsString()
-		s.Error.Message, _ = e.Get("message").AsString()
-		if d := e.Get("detail"); !d.IsAbsent() {
-			s.Error.Detail = []byte(d.String())
-		}
-	}
+	s.Error, s.Undoing = errorOf(doc.Get("error")), errorOf(doc.Get("undoing"))
 	return s, nil
+}
+
+// errorOf returns an error of the document of a run, nil if there is none.
+func errorOf(v model.Value) *ActionError {
+	if v.IsAbsent() {
+		return nil
+	}
+	e := &ActionError{}
+	e.Type, _ = v.Get("type").AsString()
+	e.Message, _ = v.Get("message").AsString()
+	if d := v.Get("detail"); !d.IsAbsent() {
+		e.Detail = []byte(d.String())
+	}
+	if u := v.Get("undone"); !u.IsAbsent() {
+		e.Undone = &workflow.Undone{}
+		_ = json.Unmarshal([]byte(u.String()), e.Undone) // what it does not have stays zero
+	}
+	return e
 }
 
 // Inspect returns the status of a run with what it waits for. It makes the run again from its documents; an error

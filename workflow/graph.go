@@ -145,10 +145,11 @@ type Policy struct {
 	Attempts int `json:"attempts,omitzero"`
 	// On are the types of errors that are retried; if it is empty, all are.
 	On []string `json:"on,omitzero"`
-	// Backoff is the pause before the second attempt, in milliseconds; each further pause is Factor times as
-	// long (0 means 1), up to MaxBackoff (0 means a day).
+	// Backoff is the pause before the second attempt, in milliseconds. Each further pause is Factor times as long (0 means
+	// 1), or longer by Step, up to MaxBackoff (0 means a day). Without Backoff, the first pause is Step.
 	Backoff    int64   `json:"backoff,omitzero"`
 	Factor     float64 `json:"factor,omitzero"`
+	Step       int64   `json:"step,omitzero"`
 	MaxBackoff int64   `json:"max_backoff,omitzero"`
 	// Timeout is the longest time of an attempt from its delivery, in milliseconds; 0 means the performer's
 	// default.

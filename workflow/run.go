@@ -418,24 +418,6 @@ func (r *Run) assign(f *frame, into *Code, v starlark.Value) error {
 	return err
 }
 
-const day = 24 * 60 * 60 * 1000
-
-// again reports whether a failed call is retried, and after how many milliseconds.
-func (p *Policy) again(f *Failure, attempt int) (pause int64, again bool) {
-	if p == nil || attempt >= max(p.Attempts, 1) || len(p.On) > 0 && !slices.ContainsFunc(p.On, f.is) {
-		return 0, false
-	}
-	limit := float64(p.MaxBackoff)
-	if limit == 0 {
-		limit = day
-	}
-	factor := p.Factor
-	if factor == 0 {
-		factor = 1
-	}
-	return int64(min(float64(p.Backoff)*math.Pow(factor, float64(attempt-1)), limit)), true
-}
-
 // deadlineTimer is the ID of the timer of the run's deadline.
 const deadlineTimer = "deadline"
 

@@ -87,7 +87,7 @@ func (inst *instance) workflow(t *starlark.Thread, b *starlark.Builtin, args sta
 	return starlark.None, inst.add(t, d)
 }
 
-// startWorkflow is start_workflow(name, run, args = None, space = ""): it starts a run, if the handler takes
+// startWorkflow is start_workflow(name, run, args = None, space = "", deadline = None): it starts a run, if the handler takes
 // effect.
 func (inst *instance) startWorkflow(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	in, payload, err := inst.startArguments(b, args, kwargs)
@@ -107,8 +107,8 @@ func (inst *instance) startWorkflow(_ *starlark.Thread, b *starlark.Builtin, arg
 
 func (inst *instance) startArguments(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (in string, payload model.Value, err error) {
 	var name, run string
-	var given starlark.Value = starlark.None
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &run, "args?", &given, "space?", &in); err != nil {
+	var given, deadline starlark.Value = starlark.None, starlark.None
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &run, "args?", &given, "space?", &in, "deadline?", &deadline); err != nil {
 		return "", payload, err
 	}
 	if err := runs.CheckID(run); err != nil {
@@ -121,6 +121,16 @@ func (inst *instance) startArguments(b *starlark.Builtin, args starlark.Tuple, k
 			return "", payload, fmt.Errorf("%s: args: %w", b.Name(), err)
 		}
 		fields = append(fields, model.F("args", v))
+	}
+	if deadline != starlark.None {
+		if _, err := workflow.Seconds(deadline); err != nil {
+			return "", payload, fmt.Errorf("%s: deadline: %w", b.Name(), err)
+		}
+		v, err := inst.Run.ToModel(deadline)
+		if err != nil {
+			return "", payload, fmt.Errorf("%s: deadline: %w", b.Name(), err)
+		}
+		fields = append(fields, model.F("deadline", v))
 	}
 	return in, model.Object(fields...), nil
 }

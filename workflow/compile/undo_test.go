@@ -58,7 +58,7 @@ func TestCompensate_TheCallIsEvaluatedWhenItIsRegistered(t *testing.T) {
 }
 
 // A function with undo steps, for the tests of attempt.
-const nested = `    compensate(undo("outer"))
+const nestedCalls = `    compensate(undo("outer"))
     r = attempt(inner(n))
     if r.failed(): b(r.error.type, r.error.undone)
     a("end")
@@ -74,7 +74,7 @@ def deep(n):
     return x`
 
 func TestCompensate_AttemptUndoesTheCallThatHasFailedBeforeItContinues(t *testing.T) {
-	b, e := begin(t, nested)
+	b, e := begin(t, nestedCalls)
 	e = b.want(b.done(e.Start[0], "10"), "start a [10]#1")
 	for _, step := range []string{"inner 2", "deep", "inner 1"} { // deep was successful, and is part of inner
 		if e.Start[0].Action == "a" {
@@ -94,7 +94,7 @@ func TestCompensate_AttemptUndoesTheCallThatHasFailedBeforeItContinues(t *testin
 }
 
 func TestCompensate_AfterASuccessfulAttemptTheStepsAreThoseOfTheCaller(t *testing.T) {
-	b, e := begin(t, nested)
+	b, e := begin(t, nestedCalls)
 	e = b.done(e.Start[0], "10")
 	e = b.want(b.done(e.Start[0], "11"), `start a ["end"]#1`)
 	e = b.failed(e.Start[0], "F")
