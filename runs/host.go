@@ -258,6 +258,7 @@ func (h *host) write(id string, e *entry, at head) {
 		tx.Set(Doc(id), failureValue(last.plan.undoing), "undoing")
 	}
 	if last.plan.outcome != nil {
+		tx.Set(Doc(id), e.d.run.Marks(), "nodes")
 		h.finish(id, last.plan.outcome)
 	}
 }

@@ -35,6 +35,8 @@ type Status struct {
 	Queued  map[string]bool
 	Timers  map[string]int64
 	Graph   *workflow.Graph
+	// Marks are the nodes that the run has passed, as [workflow.Run.Marks] has them; "" if that is not known.
+	Marks string
 	// Opaque reports that Waiting is not known: the code of the run calls functions of the worker's process.
 	Opaque bool
 }
@@ -57,6 +59,7 @@ func StatusOf(id string, doc model.Value) (*Status, error) {
 	}
 	s.Steps = at.n
 	s.Error, s.Undoing = errorOf(doc.Get("error")), errorOf(doc.Get("undoing"))
+	s.Marks, _ = doc.Get("nodes").AsString()
 	return s, nil
 }
 
@@ -78,6 +81,41 @@ func errorOf(v model.Value) *ActionError {
 	return e
 }
 
+// readGraph reads the graph of the run. One that has ended can do without.
+func (s *Status) readGraph(read func(doc string) (model.Value, error)) error {
+	graph, err := read(graphDoc(s.Version))
+	if err != nil {
+		return err
+	}
+	text, is := graph.AsString()
+	switch {
+	case is:
+		s.Graph, err = workflow.Decode([]byte(text))
+	case s.State == Running:
+		err = fmt.Errorf("the graph of version %s is not in the space", s.Version)
+	}
+	return err
+}
+
+// Mark returns the state of a node of the graph in the run.
+func (s *Status) Mark(fn, node int) workflow.Mark {
+	mark := workflow.Mark("")
+	for i := range s.Waiting {
+		w := &s.Waiting[i]
+		switch {
+		case w.Func != fn || w.Node != node:
+		case w.Action != "" && !w.Retry && !s.Queued[w.ID]:
+			return workflow.MarkRunning
+		default:
+			mark = workflow.MarkWaiting
+		}
+	}
+	if mark == "" && s.Graph != nil {
+		mark = s.Graph.MarkIn(s.Marks, fn, node)
+	}
+	return mark
+}
+
 // Inspect returns the status of a run with what it waits for. It makes the run again from its documents; an error
 // may mean that they have changed between two reads.
 func Inspect(id string, read func(doc string) (model.Value, error)) (*Status, error) {
@@ -86,18 +124,10 @@ func Inspect(id string, read func(doc string) (model.Value, error)) (*Status, er
 		return nil, err
 	}
 	s, err := StatusOf(id, doc)
-	if err != nil || s.State != Running {
-		return s, err
-	}
-	graph, err := read(graphDoc(s.Version))
 	if err != nil {
 		return s, err
 	}
-	text, is := graph.AsString()
-	if !is {
-		return s, fmt.Errorf("the graph of version %s is not in the space", s.Version)
-	}
-	if s.Graph, err = workflow.Decode([]byte(text)); err != nil {
+	if err := s.readGraph(read); err != nil || s.State != Running {
 		return s, err
 	}
 	p, err := workflow.Prepare(s.Graph)
@@ -120,7 +150,7 @@ func Inspect(id string, read func(doc string) (model.Value, error)) (*Status, er
 	if err = errors.Join(failed, err); err != nil {
 		return s, err
 	}
-	s.Waiting, s.Timers, s.Queued = d.run.Open(), d.timers, map[string]bool{}
+	s.Waiting, s.Timers, s.Queued, s.Marks = d.run.Open(), d.timers, map[string]bool{}, d.run.Marks()
 	for _, w := range d.queue {
 		s.Queued[w.ID] = true
 	}

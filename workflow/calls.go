@@ -3,6 +3,7 @@ package workflow
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -221,7 +222,9 @@ func (r *Run) settle(f *frame, slot int, v starlark.Value, left undoing) error {
 		r.undo(f, slot, left)
 		return nil
 	}
-	a.results[slot] = v
+	if a.results[slot] = v; failed {
+		r.mark(f, a.node, failedAt)
+	}
 	if a.got++; a.got == a.need {
 		return r.complete(f)
 	}
@@ -231,6 +234,7 @@ func (r *Run) settle(f *frame, slot int, v starlark.Value, left undoing) error {
 // settleFailure handles the failure of a call that ends the other calls of its fan-out.
 func (r *Run) settleFailure(f *frame, n *Node, why *Failure, left undoing) error {
 	at := f.wait.node
+	r.mark(f, at, failedAt)
 	left.add(r.abandon(f))
 	switch {
 	case !n.Attempt:
@@ -249,6 +253,9 @@ func (r *Run) settleFailure(f *frame, n *Node, why *Failure, left undoing) error
 func (r *Run) complete(f *frame) error {
 	a := f.wait
 	n := r.node(f, a.node)
+	if n.Kind == Join && !slices.ContainsFunc(a.results, isFailure) {
+		r.mark(f, a.node, passed)
+	}
 	var v starlark.Value
 	switch {
 	case n.Kind == Action:
@@ -263,6 +270,11 @@ func (r *Run) complete(f *frame) error {
 		v = &Result{Value: v}
 	}
 	return r.resume(f, n, v)
+}
+
+func isFailure(v starlark.Value) bool {
+	_, is := v.(*Failure)
+	return is
 }
 
 func (r *Run) resume(f *frame, n *Node, v starlark.Value) error {

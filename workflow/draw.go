@@ -13,11 +13,7 @@ func (g *Graph) Text(note func(fn, node int) string) string {
 	fmt.Fprintf(&b, "workflow %s\n", g.Name)
 	for i := range g.Funcs {
 		f := &g.Funcs[i]
-		var params []string
-		for _, p := range f.Params {
-			params = append(params, p.Name)
-		}
-		fmt.Fprintf(&b, "\n%s(%s)\n", f.Name, strings.Join(params, ", "))
+		fmt.Fprintf(&b, "\n%s(%s)\n", f.Name, strings.Join(f.params(), ", "))
 		for n := range f.Nodes {
 			node := &f.Nodes[n]
 			line := fmt.Sprintf("%4d  %s%s", n, strings.Repeat("  ", node.Depth), node.label(50))

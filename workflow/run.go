@@ -36,6 +36,7 @@ type Run struct {
 	retries map[string]*work  // waiting for another attempt, by the ID of their timer
 	signals signals
 	undos   undos
+	marks   marks
 	outcome *Outcome
 	begun   bool
 	// deadline is how long the run may take from its begin, in milliseconds; 0 if it has none, or not any more.
@@ -279,6 +280,7 @@ func (r *Run) advance() {
 			continue
 		}
 		if err := r.visit(a); err != nil {
+			r.mark(a.f, a.node, failedAt)
 			r.fail(a.f, failureOf(err))
 		}
 	}
@@ -314,6 +316,7 @@ func (r *Run) visit(a arrival) error {
 		return nil
 	}
 	f, n := a.f, r.node(a.f, a.node)
+	r.mark(f, a.node, passed)
 	switch n.Kind {
 	case Do:
 		if err := r.exec(n.Code, f.vars); err != nil {

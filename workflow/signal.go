@@ -73,6 +73,7 @@ func (r *Run) signalled(f *frame, value jsontext.Value) error {
 func (r *Run) timedOut(f *frame) {
 	n, name := r.node(f, f.wait.node), f.wait.signal
 	r.signals.leave(f, name)
+	r.mark(f, f.wait.node, failedAt)
 	f.wait = nil
 	why := &Failure{Name: TimeoutError, Message: fmt.Sprintf("signal %s has not come in time", name)}
 	if !n.Attempt {

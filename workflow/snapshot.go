@@ -16,10 +16,12 @@ type stored struct {
 	Version string `json:"version"` // of the graph
 	Begun   bool   `json:"begun,omitzero"`
 	// Deadline is that of the run in milliseconds from its begin, Undos the number of the last undo step.
-	Deadline int64         `json:"deadline,omitzero"`
-	Undos    int           `json:"undos,omitzero"`
-	Frames   []storedFrame `json:"frames,omitzero"` // callers first
-	Works    []storedWork  `json:"works,omitzero"`
+	Deadline int64 `json:"deadline,omitzero"`
+	Undos    int   `json:"undos,omitzero"`
+	// Marks are the nodes that the run has passed, see Run.Marks.
+	Marks  string        `json:"marks,omitzero"`
+	Frames []storedFrame `json:"frames,omitzero"` // callers first
+	Works  []storedWork  `json:"works,omitzero"`
 	// Waiting are the frames that wait for signals, the first in front, Kept the signals that no frame waits for.
 	Waiting map[string][]string `json:"waiting,omitzero"`
 	Kept    []Signal            `json:"kept,omitzero"`
@@ -84,7 +86,7 @@ type storedWork struct {
 // Snapshot returns the complete state of a run between two steps.
 func (r *Run) Snapshot() ([]byte, error) {
 	s := &saver{p: r.program, ids: map[starlark.Value]int{}}
-	out := stored{Format: Format, Version: r.program.Version, Begun: r.begun, Deadline: r.deadline, Undos: r.undos.last}
+	out := stored{Format: Format, Version: r.program.Version, Begun: r.begun, Deadline: r.deadline, Undos: r.undos.last, Marks: r.Marks()}
 	var err error
 	for _, id := range slices.Sorted(maps.Keys(r.frames)) { // the ID of a caller is a prefix of those of its calls
 		f, err := s.frame(r.frames[id])
@@ -188,6 +190,9 @@ func Load(p *Program, snapshot []byte) (*Run, error) {
 	}
 	if err == nil {
 		err = r.loadOutcome(l, &in)
+	}
+	if err == nil {
+		err = r.loadMarks(in.Marks)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load a run of workflow %s: %w", p.Graph.Name, err)

@@ -189,10 +189,12 @@ func (f *frame) isStep() bool { return f.caller != nil && f.caller.undoing != ni
 func (r *Run) stepEnded(s *frame, v starlark.Value) {
 	left := s.caller.undoing
 	left.running = slices.DeleteFunc(left.running, func(o *frame) bool { return o == s })
-	n := r.node(s, s.wait.node)
+	node := s.wait.node
+	n := r.node(s, node)
 	s.wait = nil
 	r.drop(s)
 	if fail, is := v.(*Failure); is {
+		r.mark(s, node, failedAt)
 		left.undone.add(&Undone{Failed: 1, Errors: []UndoError{{Step: n.Calls[0].name(), Line: n.Line, Type: valid(fail.Name), Message: valid(fail.Message)}}})
 	} else {
 		left.undone.Steps++
