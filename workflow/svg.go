@@ -20,15 +20,15 @@ const (
 )
 
 // maxDrawn is the largest number of nodes of a graph that is drawn.
-const maxDrawn = 2_000
+const maxDrawn = 1_000
 
 // Measures of a drawing, in pixels.
 const (
 	charWidth  = 7.2 // of a character of a label, in a monospace font of 12 px
 	nodeHeight = 44.0
-	layerGap   = 34.0
+	layerGap   = 42.0
 	margin     = 20.0
-	headHeight = 34.0 // of the title of a function
+	headHeight = 44.0 // of the title of a function
 	laneWidth  = 14.0 // between two edges back
 	iconWidth  = 12.0
 	labelWidth = 40 // in characters
@@ -67,7 +67,7 @@ func (g *Graph) SVG(mark func(fn, node int) Mark) (string, error) {
 const style = `
 .wf-paper{fill:#fff}.wf-frame{fill:none;stroke:#c4c9d1}
 .wf-text,.wf-small,.wf-head{font-family:ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace;font-size:12px;fill:#1a1d21}
-.wf-head{font-weight:bold}.wf-small{font-size:10px;fill:#4d545e}
+.wf-head{font-weight:bold}.wf-small{font-size:10px;fill:#4d545e}.wf-name{stroke:#fff;stroke-width:4;paint-order:stroke}
 .wf-edge{fill:none;stroke:#5b636e;stroke-width:1.3}.wf-tip{fill:#5b636e}
 .wf-back{stroke-dasharray:5 3}
 .wf-box{fill:#f3f5f8;stroke:#7a828e}.wf-call{fill:#e2eefc;stroke:#2f6db5}.wf-time{stroke-dasharray:4 2}
@@ -76,7 +76,7 @@ const style = `
 .wf-icon{fill:none;stroke:#1a1d21;stroke-width:1.8}
 @media (prefers-color-scheme:dark){
 .wf-paper{fill:#14171b}.wf-frame{stroke:#3d444d}
-.wf-text,.wf-head{fill:#eceff3}.wf-small{fill:#b3bac4}
+.wf-text,.wf-head{fill:#eceff3}.wf-small{fill:#b3bac4}.wf-name{stroke:#14171b}
 .wf-edge{stroke:#98a1ad}.wf-tip{fill:#98a1ad}
 .wf-box{fill:#22272e;stroke:#78818d}.wf-call{fill:#17304d;stroke:#6aa5ea}
 .wf-done .wf-box{fill:#173a1f;stroke:#5fbf72}.wf-running .wf-box{fill:#453300;stroke:#f0b429}
@@ -111,7 +111,10 @@ func columns(text string) (n int) {
 }
 
 // drawing draws functions.
-type drawing struct{ b strings.Builder }
+type drawing struct {
+	b     strings.Builder
+	names strings.Builder // of edges, above all of them
+}
 
 // place returns the text of a node in a drawing, and its width.
 func (n *Node) place() (label string, width float64) {
@@ -132,17 +135,19 @@ func (d *drawing) function(f *Func, top float64, mark func(node int) Mark) (widt
 	inner := width
 	title := f.Name + "(" + strings.Join(f.params(), ", ") + ")"
 	width = max(width+laneWidth*float64(lanesOf(lanes)), float64(columns(shorten(title, 80)))*charWidth) + 2*margin
-	height = headHeight + float64(len(l.layers))*(nodeHeight+layerGap) - layerGap + margin
+	height = headHeight + float64(len(l.layers))*(nodeHeight+layerGap) - layerGap/2 + margin/2
 	at := offset{x: 2 * margin, y: top + headHeight}
 	fmt.Fprintf(&d.b, `<rect class="wf-frame" x="%.0f" y="%.0f" width="%.1f" height="%.1f" rx="6"/>`+"\n", margin, top, width, height)
 	fmt.Fprintf(&d.b, `<text class="wf-head" x="%.0f" y="%.1f">%s</text>`+"\n", 2*margin, top+21, escaped(shorten(title, 80)))
 	for i := range l.paths {
 		if p := &l.paths[i]; p.back {
-			d.backEdge(l, p, f, at, inner+laneWidth*float64(lanes[i]+1))
+			d.backEdge(l, p, f, at, lanes[i], inner)
 		} else {
 			d.edge(l, p, f, at)
 		}
 	}
+	d.b.WriteString(d.names.String())
+	d.names.Reset()
 	for i := range f.Nodes {
 		d.node(&f.Nodes[i], at.x+l.boxes[i].x, at.top(l.boxes[i].layer), l.boxes[i].width, mark(i))
 	}
@@ -222,18 +227,20 @@ func port(edges, i int) float64 { return (float64(i) - float64(edges-1)/2) * 70 
 
 func (d *drawing) edgeName(e Edge, x, y float64) {
 	if e.name() != "" {
-		fmt.Fprintf(&d.b, `<text class="wf-small" x="%.1f" y="%.1f">%s</text>`+"\n", x+5, y+11, escaped(e.name()))
+		fmt.Fprintf(&d.names, `<text class="wf-small wf-name" x="%.1f" y="%.1f">%s</text>`+"\n", x+5, y+11, escaped(e.name()))
 	}
 }
 
-// backEdge draws an edge that leads up, in a lane.
-func (d *drawing) backEdge(l *layout, p *path, f *Func, at offset, lane float64) {
+// backEdge draws an edge that leads up, in a lane at the right of the function. It leaves its node below, and enters the
+// head of the loop from above.
+func (d *drawing) backEdge(l *layout, p *path, f *Func, at offset, lane int, right float64) {
 	from, to := &l.boxes[p.from], &l.boxes[p.boxes[1]]
-	x, y := at.x+from.x+from.width/2, at.top(from.layer)+nodeHeight*2/3
-	tx, ty := at.x+to.x+to.width/2, at.top(to.layer)+nodeHeight/3
-	fmt.Fprintf(&d.b, `<path class="wf-edge wf-back" d="M%.1f %.1f H%.1f V%.1f H%.1f"/>`+"\n", x, y, at.x+lane, ty, tx+5)
-	fmt.Fprintf(&d.b, `<path class="wf-tip" d="M%.1f %.1f l7 -4 v8 Z"/>`+"\n", tx, ty)
-	d.edgeName(f.Nodes[p.from].Edges[p.edge], x, y-1)
+	shift := float64(lane%4) * 3 // so that lines next to each other remain apart
+	x, y := at.x+from.x, at.bottom(from.layer)
+	tx, ty := at.x+to.x+min(to.width/4, 40), at.top(to.layer)
+	fmt.Fprintf(&d.b, `<path class="wf-edge wf-back" d="M%.1f %.1f V%.1f H%.1f V%.1f H%.1f V%.1f"/>`+"\n", x, y, y+14+shift, at.x+right+laneWidth*float64(lane+1), ty-18-shift, tx, ty-5)
+	fmt.Fprintf(&d.b, `<path class="wf-tip" d="M%.1f %.1f l-4 -7 h8 Z"/>`+"\n", tx, ty)
+	d.edgeName(f.Nodes[p.from].Edges[p.edge], x, y)
 }
 
 // node draws a node, x being its middle.

@@ -124,10 +124,11 @@ func printEnd(ctx context.Context, io streams, r flow.Runs, id string, timeout t
 // workflowStatusCmd is `settle workflow status`.
 type workflowStatusCmd struct {
 	inName
-	Space string `arg:"" help:"A space."`
-	ID    string `arg:"" name:"run" help:"A run."`
-	Graph bool   `help:"Print the graph of the run, with what it waits for."`
-	JSON  bool   `name:"json" help:"Print JSON."`
+	Space  string `arg:"" help:"A space."`
+	ID     string `arg:"" name:"run" help:"A run."`
+	Graph  bool   `help:"Print the graph of the run, with the state of each node: done, running, waiting or failed."`
+	Format string `help:"With --graph: text, or svg for a drawing." enum:"text,svg" default:"text"`
+	JSON   bool   `name:"json" help:"Print JSON."`
 }
 
 // statusLine is a run as `settle workflow status --json` prints it.
@@ -162,28 +163,46 @@ func (c *workflowStatusCmd) Run(ctx context.Context, io streams) error {
 		switch {
 		case c.JSON:
 			return printLine(io.out, lineOf(s))
-		case c.Graph && s.Graph == nil:
-			return fmt.Errorf("run %s is %s: it waits for nothing", c.ID, s.State)
 		case c.Graph:
-			fmt.Fprint(io.out, s.Graph.Text(waitingAt(s)))
-			return nil
+			return c.graph(io, s)
 		}
 		printStatus(io, s)
 		return nil
 	})
 }
 
-// waitingAt returns the notes about the nodes of a graph at which a run waits.
-func waitingAt(s *flow.Status) func(fn, node int) string {
+// graph prints the graph of a run with the state of its nodes.
+func (c *workflowStatusCmd) graph(io streams, s *flow.Status) error {
+	switch {
+	case s.Graph == nil:
+		return fmt.Errorf("run %s is %s, and its graph is not in the space any more", c.ID, s.State)
+	case s.Opaque:
+		fmt.Fprintln(io.err, "the state of the nodes is not known here: the code of the run calls functions of the worker")
+	}
+	if c.Format == "svg" {
+		return printSVG(io, s.Graph, s.Mark)
+	}
+	fmt.Fprint(io.out, s.Graph.Text(stateOf(s)))
+	return nil
+}
+
+func printSVG(io streams, g *workflow.Graph, mark func(fn, node int) workflow.Mark) error {
+	text, err := g.SVG(mark)
+	fmt.Fprint(io.out, text)
+	return err
+}
+
+// stateOf returns the notes about the nodes of a graph in a run.
+func stateOf(s *flow.Status) func(fn, node int) string {
 	at := map[[2]int]int{}
 	for _, w := range s.Waiting {
 		at[[2]int{w.Func, w.Node}]++
 	}
 	return func(fn, node int) string {
 		if n := at[[2]int{fn, node}]; n > 0 {
-			return fmt.Sprintf("<- %d waiting", n)
+			return fmt.Sprintf("<- %d %s", n, s.Mark(fn, node))
 		}
-		return ""
+		return string(s.Mark(fn, node))
 	}
 }
 
@@ -379,7 +398,7 @@ func (c *workflowCancelCmd) Run(ctx context.Context, io streams) error {
 type workflowGraphCmd struct {
 	File   string `arg:"" help:"A program in Starlark."`
 	Name   string `arg:"" optional:"" name:"workflow" help:"One of its workflows. Default: the only one."`
-	Format string `help:"text, dot (Graphviz), mermaid or json." enum:"text,dot,mermaid,json" default:"text"`
+	Format string `help:"text, dot (Graphviz), mermaid, svg or json." enum:"text,dot,mermaid,svg,json" default:"text"`
 }
 
 // Run prints the graph of a workflow.
@@ -408,6 +427,8 @@ func (c *workflowGraphCmd) print(io streams, d *runs.Definition) error {
 	switch c.Format {
 	case "dot":
 		fmt.Fprint(io.out, d.Graph.DOT())
+	case "svg":
+		return printSVG(io, d.Graph, nil)
 	case "mermaid":
 		fmt.Fprint(io.out, d.Graph.Mermaid())
 	case "json":
