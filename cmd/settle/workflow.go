@@ -77,6 +77,9 @@ func (c *workflowStartCmd) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
+	if c.Deadline < 0 {
+		return usage(fmt.Errorf("the deadline is %v; it must be positive", c.Deadline))
+	}
 	id := c.ID
 	if id == "" {
 		id = "run-" + strings.ToLower(settle.NewID().String())

@@ -279,7 +279,7 @@ func TestLoad_ChecksUndoSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range [][2]string{{`"node":0,"args":[1]`, `"node":9,"args":[1]`}, {`"args":[1]`, `"args":1`}, {`"why":{`, `"y":{`}, {`"node":0,"args":[1]`, `"fn":7,"node":0,"args":[1]`}} {
+	for _, c := range [][2]string{{`"node":0,"args":[1]`, `"node":9,"args":[1]`}, {`"args":[1]`, `"args":1`}, {`"marks":"dd`, `"marks":"dx`}, {`"marks":"`, `"marks":"dddddddd`}, {`"why":{`, `"y":{`}, {`"node":0,"args":[1]`, `"fn":7,"node":0,"args":[1]`}} {
 		bad := strings.Replace(string(data), c[0], c[1], 1)
 		if bad == string(data) {
 			t.Fatalf("there is no %s in %s", c[0], data)
