@@ -24,6 +24,7 @@ func NewAction[In, Out any](name string) Action[In, Out] { return Action[In, Out
 
 // Builder builds the graph of a workflow, a node after the other.
 type Builder struct {
+	g *workflow.Graph
 	f *workflow.Func
 	// open are the edges that lead to the next node.
 	open      []edge
@@ -31,6 +32,7 @@ type Builder struct {
 	names     int
 	version   string
 	functions starlark.StringDict
+	err       error // the first mistake
 }
 
 // edge is an edge without a target yet.
@@ -48,9 +50,13 @@ func Define[In, Out any](w *Workflows, name, version string, build func(b *Build
 		return
 	}
 	g := &workflow.Graph{Format: workflow.Format, Name: name, Funcs: []workflow.Func{{Name: "run", Params: []workflow.Param{{Name: "arguments"}}, Whole: true}}}
-	b := &Builder{f: &g.Funcs[0], version: version, functions: starlark.StringDict{}}
+	b := &Builder{g: g, f: &g.Funcs[0], version: version, functions: starlark.StringDict{}}
 	out := build(b, Value[In]{"arguments"})
 	b.add(workflow.Node{Kind: workflow.Return, Code: b.code(out.name, out.name)})
+	if b.err != nil {
+		w.note(fmt.Errorf("workflow %s: %w", name, b.err))
+		return
+	}
 	w.add(g, b.functions)
 }
 
@@ -135,7 +141,8 @@ func (b *Builder) set(f func(args starlark.Tuple) (starlark.Value, error), args 
 type CallOption func(*workflow.Policy)
 
 // Retry makes several attempts, attempts in all: the second after the backoff, each further pause twice as long, up to
-// a day. With types, only errors of one of these types are tried again.
+// a day. With types, only errors of one of these types are tried again. Factor, Step and MaxBackoff, behind it, change
+// the pauses.
 func Retry(attempts int, backoff time.Duration, types ...string) CallOption {
 	return func(p *workflow.Policy) {
 		p.Attempts, p.Backoff, p.Factor, p.On = attempts, backoff.Milliseconds(), 2, types
@@ -147,6 +154,19 @@ func Within(d time.Duration) CallOption {
 	return func(p *workflow.Policy) { p.Timeout = d.Milliseconds() }
 }
 
+// Factor makes each pause of a Retry so many times as long as the one before; 1 makes all equally long.
+func Factor(f float64) CallOption { return func(p *workflow.Policy) { p.Factor, p.Step = f, 0 } }
+
+// Step makes each pause of a Retry longer than the one before by a duration.
+func Step(d time.Duration) CallOption {
+	return func(p *workflow.Policy) { p.Factor, p.Step = 0, d.Milliseconds() }
+}
+
+// MaxBackoff bounds the pauses of a Retry; a day unless it is set.
+func MaxBackoff(d time.Duration) CallOption {
+	return func(p *workflow.Policy) { p.MaxBackoff = d.Milliseconds() }
+}
+
 func (b *Builder) call(action, in string, options []CallOption) workflow.Call {
 	c := workflow.Call{Action: action, Args: b.code("("+in+",), {}", in)}
 	if len(options) > 0 {
@@ -154,8 +174,26 @@ func (b *Builder) call(action, in string, options []CallOption) workflow.Call {
 		for _, set := range options {
 			set(c.Policy)
 		}
+		if err := c.Policy.Check(); err != nil && b.err == nil {
+			b.err = fmt.Errorf("the call of action %s (line %d): %w", action, line(), err)
+		}
 	}
 	return c
+}
+
+// Deadline limits the runs of the workflow: one that has not ended after a duration fails with a DeadlineError, once its
+// undo steps have ended. A run keeps the deadline that it began with.
+func Deadline(b *Builder, d time.Duration) {
+	if b.g.Deadline = d.Milliseconds(); d < time.Millisecond && b.err == nil {
+		b.err = fmt.Errorf("the deadline %v is shorter than a millisecond", d)
+	}
+}
+
+// Compensate registers an undo step: a call of an action with the value that in has now. If the run fails, is cancelled or
+// exceeds its deadline, its undo steps are executed, the last one first. One that fails, after its attempts, is recorded in
+// the error of the run, and the others go on.
+func Compensate[In, Out any](b *Builder, a Action[In, Out], in Value[In], options ...CallOption) {
+	b.step(workflow.Node{Kind: workflow.Compensate, Calls: []workflow.Call{b.call(a.name, in.name, options)}})
 }
 
 // Call calls an action, and waits for its result. Its failure is that of the run.

@@ -47,6 +47,7 @@ type startPayload struct {
 	Workflow string       `json:"workflow"`
 	Run      string       `json:"run"`
 	Args     settle.Value `json:"args,omitzero"`
+	Deadline float64      `json:"deadline,omitzero"` // in seconds
 }
 
 type started struct {
@@ -64,11 +65,13 @@ type signalPayload struct {
 type cancelPayload struct {
 	Run    string `json:"run"`
 	Reason string `json:"why,omitzero"`
+	AtOnce bool   `json:"at_once,omitzero"`
 }
 
 // Start starts a run of a workflow under an ID, with arguments by name: a map, or a struct. It returns false if the run
-// exists already, with the same workflow and arguments; one with others is an error.
-func (r Runs) Start(ctx context.Context, workflow, id string, args any) (bool, error) {
+// exists already, with the same workflow and arguments; one with others is an error. The options of a run that exists
+// remain as they are.
+func (r Runs) Start(ctx context.Context, workflow, id string, args any, options ...StartOption) (bool, error) {
 	if err := runs.CheckID(id); err != nil {
 		return false, err
 	}
@@ -79,8 +82,28 @@ func (r Runs) Start(ctx context.Context, workflow, id string, args any) (bool, e
 			return false, fmt.Errorf("start run %s: the arguments: %w", id, err)
 		}
 	}
+	for _, set := range options {
+		if err := set(&p); err != nil {
+			return false, fmt.Errorf("start run %s: %w", id, err)
+		}
+	}
 	out, err := startEvent.Call(ctx, r.space, settle.NewID(), p)
 	return out.Started, err
+}
+
+// StartOption configures a run that is started.
+type StartOption func(*startPayload) error
+
+// EndWithin makes the run fail with a DeadlineError, if it has not ended after a duration, like Deadline. Of the two, the
+// shorter one counts.
+func EndWithin(d time.Duration) StartOption {
+	return func(p *startPayload) error {
+		if d <= 0 {
+			return fmt.Errorf("the deadline is %v; it must be positive", d)
+		}
+		p.Deadline = d.Seconds()
+		return nil
+	}
 }
 
 // Signal sends a value to a run, which receives it by wait. It is kept until then.
@@ -95,9 +118,16 @@ func (r Runs) Signal(ctx context.Context, id, signal string, value any) error {
 	return signalEvent.Call(ctx, r.space, settle.NewID(), p)
 }
 
-// Cancel ends a run with a CancelledError. Its pending actions are cancelled.
+// Cancel ends a run with a CancelledError. Its pending actions are cancelled, and then its undo steps are executed, if it
+// has any. During these, it has no effect.
 func (r Runs) Cancel(ctx context.Context, id, why string) error {
 	return cancelEvent.Call(ctx, r.space, settle.NewID(), cancelPayload{Run: id, Reason: why})
+}
+
+// CancelAtOnce is Cancel without the undo steps. During these, it ends them: the error of the run has the number of those
+// that were skipped.
+func (r Runs) CancelAtOnce(ctx context.Context, id, why string) error {
+	return cancelEvent.Call(ctx, r.space, settle.NewID(), cancelPayload{Run: id, Reason: why, AtOnce: true})
 }
 
 // List returns the runs of the space, without arguments and outcomes, by ID.

@@ -16,7 +16,7 @@ import (
 // Bounds of a run. Beyond MaxValue and maxLog it fails with a LimitError; the others only delay it.
 const (
 	// MaxValue is the largest size of an action's arguments, of its result, and of the result of a run, in bytes.
-	MaxValue = 128 << 10
+	MaxValue = workflow.MaxValue
 	// maxTasks and maxTaskBytes bound the tasks of a run that are pending at the same time, and their arguments.
 	maxTasks     = 256
 	maxTaskBytes = 128 << 10
@@ -27,20 +27,23 @@ const (
 	// minSnapshot and maxSnapshot are the least size of records between two snapshots, and the largest size of a snapshot.
 	minSnapshot = 64 << 10
 	maxSnapshot = 96 << 10
-	// maxLog is the largest size of the records since the last snapshot.
+	// maxLog is the largest size of the records since the last snapshot; twice as much is possible while a run undoes its steps.
 	maxLog = 64 << 20
 )
 
 // record is what is stored of one step of a run. It is the input of the step, and the number of tasks that were
 // started with it.
 type record struct {
-	Now    int64            `json:"now"`
-	Begin  bool             `json:"begin,omitzero"` // with the arguments in the run's document
-	Done   *workflow.Done   `json:"done,omitzero"`
-	Failed *workflow.Failed `json:"failed,omitzero"`
-	Signal *workflow.Signal `json:"signal,omitzero"`
-	Abort  *workflow.Failed `json:"abort,omitzero"`
-	Cancel string           `json:"cancel,omitzero"`
+	Now   int64 `json:"now"`
+	Begin bool  `json:"begin,omitzero"` // with the arguments in the run's document
+	// Deadline is how long the run may take, in milliseconds, if that is shorter than its workflow says.
+	Deadline int64            `json:"deadline,omitzero"` // with Begin
+	Done     *workflow.Done   `json:"done,omitzero"`
+	Failed   *workflow.Failed `json:"failed,omitzero"`
+	Signal   *workflow.Signal `json:"signal,omitzero"`
+	Abort    *workflow.Failed `json:"abort,omitzero"`
+	Cancel   string           `json:"cancel,omitzero"`
+	AtOnce   bool             `json:"at_once,omitzero"` // with Cancel
 	// Due makes the timers fire whose time has come. With none of these fields, the step only starts tasks.
 	Due     bool `json:"due,omitzero"`
 	Started int  `json:"started,omitzero"`
@@ -79,6 +82,8 @@ type plan struct {
 	start   []workflow.Work
 	cancel  map[string]pending
 	outcome *workflow.Outcome
+	// undoing is the error whose undo steps begin, nil if none do.
+	undoing *workflow.Failure
 	// delta is how the size of the arguments of pending tasks changes, by action.
 	delta map[string]int
 	// timer is set if the timer of the run has to be set to a time, or cancelled if that is 0.
@@ -169,10 +174,10 @@ func (d *driver) ended(id string, attempt int, p *plan) {
 
 // inputs returns the inputs of a record. A timer that has fired is not set any more.
 func (d *driver) inputs(rec *record, p *plan) []workflow.Input {
-	in := workflow.Input{Now: d.now, Done: rec.Done, Failed: rec.Failed, Signal: rec.Signal, Abort: rec.Abort, Cancel: rec.Cancel}
+	in := workflow.Input{Now: d.now, Done: rec.Done, Failed: rec.Failed, Signal: rec.Signal, Abort: rec.Abort, Cancel: rec.Cancel, AtOnce: rec.AtOnce}
 	switch {
 	case rec.Begin:
-		in.Begin = d.args
+		in.Begin, in.Deadline = d.args, rec.Deadline
 	case rec.Due:
 		d.armed = 0
 		var list []workflow.Input
@@ -237,8 +242,11 @@ func (d *driver) step(in workflow.Input, p *plan) error {
 	for _, id := range e.Drop {
 		delete(d.timers, id)
 	}
+	if e.Undoing != nil {
+		p.undoing = e.Undoing
+	}
 	if e.Outcome != nil {
-		p.outcome = bounded(e.Outcome)
+		p.outcome = e.Outcome
 		return nil
 	}
 	for i := range e.Start {
@@ -253,14 +261,6 @@ func (d *driver) step(in workflow.Input, p *plan) error {
 		d.queue = append(d.queue, w)
 	}
 	return nil
-}
-
-// bounded returns an outcome, or a failure if it is too large.
-func bounded(o *workflow.Outcome) *workflow.Outcome {
-	if len(o.Result) <= MaxValue {
-		return o
-	}
-	return &workflow.Outcome{Error: &workflow.Failure{Name: workflow.LimitError, Message: fmt.Sprintf("the result of the run has %d bytes; at most %d are possible: return a reference to what is large", len(o.Result), MaxValue)}}
 }
 
 // wrote counts a record that has been written, or read.

@@ -23,7 +23,7 @@ const (
 	maxEnded = 1000
 )
 
-// start handles {"workflow": NAME, "run": ID, "args": {...}}.
+// start handles {"workflow": NAME, "run": ID, "args": {...}, "deadline": DURATION}.
 func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	name, _ := ev.Payload.Get("workflow").AsString()
 	d := s.byName[name]
@@ -47,6 +47,10 @@ func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	if size := len(args.String()); size > MaxValue {
 		return model.Value{}, fmt.Errorf("the arguments have %d bytes; at most %d are possible: pass a reference to what is large", size, MaxValue)
 	}
+	deadline, err := deadlineOf(ev.Payload.Get("deadline"))
+	if err != nil {
+		return model.Value{}, err
+	}
 	h := s.host(tx)
 	if state := h.state(id); state != "" {
 		return h.exists(id, name, args, state)
@@ -62,10 +66,29 @@ func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 		model.F("workflow", name), model.F("version", d.Version), model.F("state", string(Running)), model.F("at", h.now()),
 		model.F("args", args), model.F("head", head{hash: firstHash(d.Version, jsontext.Value(args.String()))}.String()),
 	))
-	if err := h.step(id, &record{Begin: true}); err != nil {
+	if err := h.step(id, &record{Begin: true, Deadline: deadline}); err != nil {
 		return model.Value{}, err
 	}
 	return model.Object(model.F("run", id), model.F("started", true)), nil
+}
+
+// deadlineOf returns a deadline in milliseconds, 0 if there is none: a text such as "24h", or a number of seconds.
+func deadlineOf(v model.Value) (int64, error) {
+	if v.IsAbsent() || v.IsNull() {
+		return 0, nil
+	}
+	x, err := workflow.FromJSON(jsontext.Value(v.String()))
+	if err != nil {
+		return 0, err
+	}
+	seconds, err := workflow.Seconds(x)
+	if err == nil && seconds <= 0 {
+		err = fmt.Errorf("%s is not longer than nothing", v)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("the deadline: %w", err)
+	}
+	return max(int64(seconds*1000), 1), nil
 }
 
 func (s *Set) names() string {
@@ -146,7 +169,7 @@ func (s *Set) signal(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	return model.Value{}, h.step(id, &record{Signal: &in})
 }
 
-// cancel handles {"run": ID, "why": TEXT}.
+// cancel handles {"run": ID, "why": TEXT, "at_once": BOOL}.
 func (s *Set) cancel(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	h := s.host(tx)
 	id, err := h.ongoing(ev)
@@ -157,7 +180,12 @@ func (s *Set) cancel(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	if len(why) > model.MaxReasonLen {
 		return model.Value{}, fmt.Errorf("the reason has %d bytes; at most %d are possible", len(why), model.MaxReasonLen)
 	}
-	if err := h.step(id, &record{Cancel: cmp.Or(why, "cancelled")}); err != nil {
+	atOnce := ev.Payload.Get("at_once")
+	now, is := atOnce.AsBool()
+	if !is && !atOnce.IsAbsent() && !atOnce.IsNull() {
+		return model.Value{}, fmt.Errorf("at_once has the type %s; it must be true or false", atOnce.Kind())
+	}
+	if err := h.step(id, &record{Cancel: cmp.Or(why, "cancelled"), AtOnce: now}); err != nil {
 		return model.Value{}, err
 	}
 	return model.Value{}, h.wake()
@@ -211,6 +239,8 @@ type ActionError struct {
 	Ancestors []string       `json:"ancestors,omitzero"` // types that it is a kind of, the nearest first
 	Message   string         `json:"message,omitzero"`
 	Detail    jsontext.Value `json:"detail,omitzero"`
+	// Undone is how undo steps have ended, of the error of a run. A performer has none.
+	Undone *workflow.Undone `json:"undone,omitzero"`
 }
 
 // Text returns the encoding that ParseError reads.

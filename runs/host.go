@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -186,7 +187,7 @@ func replay(p *workflow.Program, id string, doc model.Value, at head, read func(
 // advance makes a step of a run in memory. A run whose records have become too many fails in place of it.
 func (h *host) advance(e *entry, at head, rec *record) (err error) {
 	d := e.d
-	if d.since > maxLog {
+	if d.since > maxLog && d.run.Undoing() == nil || d.since > 2*maxLog {
 		*rec = record{Now: rec.Now, Abort: &workflow.Failed{Type: workflow.LimitError, Message: fmt.Sprintf("its steps since the last snapshot have %d bytes; its state is larger than %d bytes, so that it cannot be stored: keep what is large elsewhere, and references to it in variables", d.since, maxSnapshot)}}
 	}
 	last := step{from: at, load: h.tx.Peek(load)}
@@ -253,7 +254,11 @@ func (h *host) write(id string, e *entry, at head) {
 		when := min(*at, h.now()+maxTimer)
 		tx.SetTimer(timerOf(id), StreamTimer, time.UnixMilli(when), model.Object(model.F("run", id)))
 	}
+	if last.plan.undoing != nil {
+		tx.Set(Doc(id), failureValue(last.plan.undoing), "undoing")
+	}
 	if last.plan.outcome != nil {
+		tx.Set(Doc(id), e.d.run.Marks(), "nodes")
 		h.finish(id, last.plan.outcome)
 	}
 }
@@ -314,6 +319,9 @@ func (h *host) finish(id string, o *workflow.Outcome) {
 	}
 	tx.Set(Doc(id), string(state), "state")
 	tx.Set(Doc(id), h.now(), "ended")
+	if !tx.Peek(Doc(id), "undoing").IsAbsent() {
+		tx.Delete(Doc(id), "undoing")
+	}
 	tx.Set(Index, string(state), id, "state")
 	tx.Set(Index, h.now(), id, "ended")
 	if !tx.Peek(snapshotDoc(id)).IsAbsent() {
@@ -321,12 +329,27 @@ func (h *host) finish(id string, o *workflow.Outcome) {
 	}
 }
 
+// maxMessage is the largest size of a message in the document of a run, in bytes.
+const maxMessage = 16 << 10
+
+// failureValue returns an error as the document of a run has it: without a detail that is no JSON, or too large.
 func failureValue(f *workflow.Failure) model.Value {
-	fields := []model.Field{model.F("type", f.Name), model.F("message", f.Message)}
+	message := f.Message
+	if len(message) > maxMessage {
+		message = message[:maxMessage] + "..."
+	}
+	fields := []model.Field{model.F("type", strings.ToValidUTF8(f.Name, "")), model.F("message", strings.ToValidUTF8(message, ""))}
 	if f.Detail != nil {
-		if text, err := workflow.ToJSON(f.Detail); err == nil {
+		if text, err := workflow.ToJSON(f.Detail); err == nil && len(text) <= MaxValue {
 			if v, err := model.ParseValue(text); err == nil {
 				fields = append(fields, model.F("detail", v))
+			}
+		}
+	}
+	if f.Undone != nil {
+		if text, err := json.Marshal(f.Undone); err == nil {
+			if v, err := model.ParseValue(text); err == nil {
+				fields = append(fields, model.F("undone", v))
 			}
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/workflow"
 )
@@ -22,6 +24,8 @@ type Status struct {
 	Started, Ended int64
 	// Steps is the number of steps so far.
 	Steps int
+	// Undoing is what its error will be, while its undo steps are executed.
+	Undoing *ActionError
 	// Result and Error are how it ended.
 	Result model.Value
 	Error  *ActionError
@@ -31,6 +35,8 @@ type Status struct {
 	Queued  map[string]bool
 	Timers  map[string]int64
 	Graph   *workflow.Graph
+	// Marks are the nodes that the run has passed, as [workflow.Run.Marks] has them; "" if that is not known.
+	Marks string
 	// Opaque reports that Waiting is not known: the code of the run calls functions of the worker's process.
 	Opaque bool
 }
@@ -52,15 +58,62 @@ func StatusOf(id string, doc model.Value) (*Status, error) {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	s.Steps = at.n
-	if e := doc.Get("error"); !e.IsAbsent() {
-		s.Error = &ActionError{}
-		s.Error.Type, _ = e.Get("type").AsString()
-		s.Error.Message, _ = e.Get("message").AsString()
-		if d := e.Get("detail"); !d.IsAbsent() {
-			s.Error.Detail = []byte(d.String())
+	s.Error, s.Undoing = errorOf(doc.Get("error")), errorOf(doc.Get("undoing"))
+	s.Marks, _ = doc.Get("nodes").AsString()
+	return s, nil
+}
+
+// errorOf returns an error of the document of a run, nil if there is none.
+func errorOf(v model.Value) *ActionError {
+	if v.IsAbsent() {
+		return nil
+	}
+	e := &ActionError{}
+	e.Type, _ = v.Get("type").AsString()
+	e.Message, _ = v.Get("message").AsString()
+	if d := v.Get("detail"); !d.IsAbsent() {
+		e.Detail = []byte(d.String())
+	}
+	if u := v.Get("undone"); !u.IsAbsent() {
+		e.Undone = &workflow.Undone{}
+		_ = json.Unmarshal([]byte(u.String()), e.Undone) // what it does not have stays zero
+	}
+	return e
+}
+
+// readGraph reads the graph of the run. One that has ended can do without.
+func (s *Status) readGraph(read func(doc string) (model.Value, error)) error {
+	graph, err := read(graphDoc(s.Version))
+	if err != nil {
+		return err
+	}
+	text, is := graph.AsString()
+	switch {
+	case is:
+		s.Graph, err = workflow.Decode([]byte(text))
+	case s.State == Running:
+		err = fmt.Errorf("the graph of version %s is not in the space", s.Version)
+	}
+	return err
+}
+
+// Mark returns the state of a node of the graph in the run.
+func (s *Status) Mark(fn, node int) workflow.Mark {
+	mark := workflow.Mark("")
+	for i := range s.Waiting {
+		w := &s.Waiting[i]
+		switch {
+		case w.Func != fn || w.Node != node:
+		case w.Action != "" && !w.Retry && !s.Queued[w.ID]:
+			return workflow.MarkRunning
+		default:
+			mark = workflow.MarkWaiting
 		}
 	}
-	return s, nil
+	if mark == "" && s.Graph != nil {
+		mark = s.Graph.MarkIn(s.Marks, fn, node)
+	}
+	return mark
 }
 
 // Inspect returns the status of a run with what it waits for. It makes the run again from its documents; an error
@@ -71,18 +124,10 @@ func Inspect(id string, read func(doc string) (model.Value, error)) (*Status, er
 		return nil, err
 	}
 	s, err := StatusOf(id, doc)
-	if err != nil || s.State != Running {
-		return s, err
-	}
-	graph, err := read(graphDoc(s.Version))
 	if err != nil {
 		return s, err
 	}
-	text, is := graph.AsString()
-	if !is {
-		return s, fmt.Errorf("the graph of version %s is not in the space", s.Version)
-	}
-	if s.Graph, err = workflow.Decode([]byte(text)); err != nil {
+	if err := s.readGraph(read); err != nil || s.State != Running {
 		return s, err
 	}
 	p, err := workflow.Prepare(s.Graph)
@@ -105,7 +150,7 @@ func Inspect(id string, read func(doc string) (model.Value, error)) (*Status, er
 	if err = errors.Join(failed, err); err != nil {
 		return s, err
 	}
-	s.Waiting, s.Timers, s.Queued = d.run.Open(), d.timers, map[string]bool{}
+	s.Waiting, s.Timers, s.Queued, s.Marks = d.run.Open(), d.timers, map[string]bool{}, d.run.Marks()
 	for _, w := range d.queue {
 		s.Queued[w.ID] = true
 	}

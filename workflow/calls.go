@@ -3,6 +3,7 @@ package workflow
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -108,7 +109,7 @@ func (r *Run) start(f *frame, at int, list []called) error {
 		if c.call.Func != "" {
 			child, err := r.enter(f, i, r.program.funcs[c.call.Func], c.args, c.named)
 			if err != nil {
-				if err := r.settle(f, i, failureOf(err)); err != nil {
+				if err := r.settle(f, i, failureOf(err), undoing{}); err != nil {
 					return err
 				}
 				continue
@@ -123,7 +124,7 @@ func (r *Run) start(f *frame, at int, list []called) error {
 		}
 		if err != nil {
 			err = fmt.Errorf("arguments of action %s: %w", c.call.Action, err)
-			if err := r.settle(f, i, failureOf(err)); err != nil {
+			if err := r.settle(f, i, failureOf(err), undoing{}); err != nil {
 				return err
 			}
 			continue
@@ -156,7 +157,8 @@ func (r *Run) done(w *work, result jsontext.Value) error {
 		}
 	}
 	delete(r.works, w.id)
-	return r.settled(w.frame, w.slot, v)
+	r.settled(w.frame, w.slot, v)
+	return nil
 }
 
 // failed retries an action, or fails the call.
@@ -181,36 +183,69 @@ func (r *Run) failed(w *work, f *Failed) error {
 		return nil
 	}
 	delete(r.works, w.id)
-	return r.settled(w.frame, w.slot, fail)
-}
-
-// settled is settle, and fails the frame if it cannot continue.
-func (r *Run) settled(f *frame, slot int, v starlark.Value) error {
-	if err := r.settle(f, slot, v); err != nil {
-		r.fail(f, failureOf(err))
-	}
+	r.settled(w.frame, w.slot, fail)
 	return nil
 }
 
-// settle records the result of a call: a value, or a *Failure.
-func (r *Run) settle(f *frame, slot int, v starlark.Value) error {
+// settled is settle, and fails the frame if it cannot continue.
+func (r *Run) settled(f *frame, slot int, v starlark.Value) {
+	if err := r.settle(f, slot, v, undoing{}); err != nil {
+		r.fail(f, failureOf(err))
+	}
+}
+
+// failCall is settled for a call that has failed, and left the undo steps of calls that have failed with it.
+func (r *Run) failCall(f *frame, slot int, why *Failure, left undoing) {
+	if err := r.settle(f, slot, why, left); err != nil {
+		r.fail(f, failureOf(err))
+	}
+}
+
+// settle records the result of a call: a value, or a *Failure. Undo steps are executed where a failure is handled,
+// before it is.
+func (r *Run) settle(f *frame, slot int, v starlark.Value, left undoing) error {
 	a := f.wait
 	if a == nil || slot >= len(a.results) || a.results[slot] != nil || a.got >= a.need {
 		r.bug = fmt.Errorf("%w: call %d of %s", ErrOverflow, slot, f.id)
 		return nil
 	}
 	n := r.node(f, a.node)
-	if fail, is := v.(*Failure); is && !n.Collect {
-		r.abandon(f)
-		if !n.Attempt {
-			return fail
-		}
-		return r.resume(f, n, &Result{Error: fail})
+	fail, failed := v.(*Failure)
+	switch {
+	case f.isStep():
+		r.stepEnded(f, v)
+		return nil
+	case failed && !n.Collect:
+		return r.settleFailure(f, n, fail, left)
+	case failed && !left.idle():
+		left.why = fail
+		r.undo(f, slot, left)
+		return nil
 	}
-	a.results[slot] = v
+	if a.results[slot] = v; failed {
+		r.mark(f, a.node, failedAt)
+	}
 	if a.got++; a.got == a.need {
 		return r.complete(f)
 	}
+	return nil
+}
+
+// settleFailure handles the failure of a call that ends the other calls of its fan-out.
+func (r *Run) settleFailure(f *frame, n *Node, why *Failure, left undoing) error {
+	at := f.wait.node
+	r.mark(f, at, failedAt)
+	left.add(r.abandon(f))
+	switch {
+	case !n.Attempt:
+		r.failWith(f, why, left)
+		return nil
+	case left.idle():
+		return r.resume(f, n, &Result{Error: why})
+	}
+	f.wait = &activation{node: at, need: 1, results: make([]starlark.Value, 1)}
+	left.why = why
+	r.undo(f, 0, left)
 	return nil
 }
 
@@ -218,6 +253,9 @@ func (r *Run) settle(f *frame, slot int, v starlark.Value) error {
 func (r *Run) complete(f *frame) error {
 	a := f.wait
 	n := r.node(f, a.node)
+	if n.Kind == Join && !slices.ContainsFunc(a.results, isFailure) {
+		r.mark(f, a.node, passed)
+	}
 	var v starlark.Value
 	switch {
 	case n.Kind == Action:
@@ -234,6 +272,11 @@ func (r *Run) complete(f *frame) error {
 	return r.resume(f, n, v)
 }
 
+func isFailure(v starlark.Value) bool {
+	_, is := v.(*Failure)
+	return is
+}
+
 func (r *Run) resume(f *frame, n *Node, v starlark.Value) error {
 	if err := r.assign(f, n.Into, v); err != nil {
 		return err
@@ -242,11 +285,12 @@ func (r *Run) resume(f *frame, n *Node, v starlark.Value) error {
 	return nil
 }
 
-// abandon cancels all that a frame waits for.
-func (r *Run) abandon(f *frame) {
+// abandon cancels all that a frame waits for, and returns the undo steps of the calls that it has ended. Undo steps that
+// are running continue.
+func (r *Run) abandon(f *frame) (left undoing) {
 	a := f.wait
 	if f.wait = nil; a == nil {
-		return
+		return left
 	}
 	r.signals.leave(f, a.signal)
 	if a.timer != "" {
@@ -259,10 +303,16 @@ func (r *Run) abandon(f *frame) {
 		if w := r.works[id]; w != nil {
 			r.cancel(w)
 		} else if child := r.frames[id+"."]; child != nil {
-			r.abandon(child)
+			if child.undoing != nil {
+				left.add(*child.undoing)
+			} else {
+				left.add(r.abandon(child))
+				left.todo = append(left.todo, child.undos...)
+			}
 			r.drop(child)
 		}
 	}
+	return left
 }
 
 // cancel cancels an action that is no longer needed.

@@ -16,6 +16,8 @@ type Program struct {
 	code    map[*Code]*starlark.Function
 	globals starlark.StringDict
 	funcs   map[string]int
+	// first is the number of the first node of each function, among all nodes, and behind them the number of nodes.
+	first []int
 }
 
 // Dialect returns the language of code: Starlark with while and sets.
@@ -42,8 +44,10 @@ func PrepareWith(g *Graph, functions starlark.StringDict) (*Program, error) {
 	for i := range g.Prelude {
 		m.parse(g.Prelude[i].Text, g.Prelude[i].Line)
 	}
+	p.first = append(p.first, 0)
 	for i := range g.Funcs {
 		p.funcs[g.Funcs[i].Name] = i
+		p.first = append(p.first, p.first[i]+len(g.Funcs[i].Nodes))
 		m.function(&g.Funcs[i])
 	}
 	if m.err == nil {

@@ -13,11 +13,7 @@ func (g *Graph) Text(note func(fn, node int) string) string {
 	fmt.Fprintf(&b, "workflow %s\n", g.Name)
 	for i := range g.Funcs {
 		f := &g.Funcs[i]
-		var params []string
-		for _, p := range f.Params {
-			params = append(params, p.Name)
-		}
-		fmt.Fprintf(&b, "\n%s(%s)\n", f.Name, strings.Join(params, ", "))
+		fmt.Fprintf(&b, "\n%s(%s)\n", f.Name, strings.Join(f.params(), ", "))
 		for n := range f.Nodes {
 			node := &f.Nodes[n]
 			line := fmt.Sprintf("%4d  %s%s", n, strings.Repeat("  ", node.Depth), node.label(50))
@@ -52,17 +48,20 @@ func (e Edge) label() string {
 func (n *Node) label(most int) string {
 	var text string
 	switch n.Kind {
-	case Action, Fan:
+	case Action, Fan, Compensate:
 		var calls []string
 		for i := range n.Calls {
-			calls = append(calls, n.Calls[i].Action+n.Calls[i].Func)
+			calls = append(calls, n.Calls[i].name())
 		}
 		text = strings.Join(calls, ", ")
 		if n.Each != nil {
 			text += " for each of " + n.Each.Over.Text
 		}
-		if n.Kind == Fan {
+		switch n.Kind {
+		case Fan:
 			return shorten("parallel "+text, most)
+		case Compensate:
+			return shorten("compensate "+text, most)
 		}
 	case Loop:
 		text = "for " + n.code()

@@ -10,12 +10,13 @@ import (
 )
 
 // Failure is an error as programs see it: a type, its ancestors (the nearest first), and a message. As a
-// Starlark value it has the attributes type, message and detail.
+// Starlark value it has the attributes type, message, detail and undone.
 type Failure struct {
 	Name      string // its type
 	Ancestors []string
 	Message   string
 	Detail    starlark.Value // nil if there is none
+	Undone    *Undone        // how the undo steps have ended that it has caused, nil if there were none
 }
 
 // Types of failures that are not those of an action.
@@ -23,6 +24,7 @@ const (
 	CodeError      = "CodeError"      // the code of the workflow failed
 	TimeoutError   = "TimeoutError"   // an attempt took too long
 	CancelledError = "CancelledError" // the run was cancelled
+	DeadlineError  = "DeadlineError"  // the run did not end before its deadline; a kind of TimeoutError
 	LimitError     = "LimitError"     // the run exceeded a bound
 )
 
@@ -65,12 +67,29 @@ func (f *Failure) Attr(name string) (starlark.Value, error) {
 			return starlark.None, nil
 		}
 		return f.Detail, nil
+	case "undone":
+		if f.Undone == nil {
+			return starlark.None, nil
+		}
+		return FromJSON(f.Undone.json())
 	}
 	return nil, nil // no such attribute
 }
 
 // AttrNames returns its attributes.
-func (f *Failure) AttrNames() []string { return []string{"detail", "message", "type"} }
+func (f *Failure) AttrNames() []string { return []string{"detail", "message", "type", "undone"} }
+
+// withUndone returns the failure with undo steps that have ended, beside those that it has already.
+func (f *Failure) withUndone(u *Undone) *Failure {
+	if u.zero() {
+		return f
+	}
+	own := *f
+	own.Undone = &Undone{}
+	own.Undone.add(f.Undone)
+	own.Undone.add(u)
+	return &own
+}
 
 // newError is error(type, message, detail=None) in Starlark.
 func newError(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {

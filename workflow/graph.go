@@ -16,6 +16,8 @@ const Format = 1
 type Graph struct {
 	Format int    `json:"format"`
 	Name   string `json:"name"`
+	// Deadline is how long a run may take, in milliseconds; 0 means without end.
+	Deadline int64 `json:"deadline,omitzero"`
 	// Prelude has the constants and functions without actions that the code of nodes uses.
 	Prelude []Code `json:"prelude,omitzero"`
 	Funcs   []Func `json:"funcs"`
@@ -51,6 +53,8 @@ const (
 	Sleep  Kind = "sleep"  // continues after a time
 	Wait   Kind = "wait"   // continues with the value of a signal
 	Return Kind = "return" // ends the function
+	// Compensate registers the one call that it has as an undo step, whose arguments it evaluates.
+	Compensate Kind = "compensate"
 )
 
 // Node is one step of a function.
@@ -67,7 +71,7 @@ type Node struct {
 	Code *Code `json:"code,omitzero"`
 	// While marks a loop head whose Code is a condition.
 	While bool `json:"while,omitzero"`
-	// Calls are the calls of an action (one) or a fan-out. With Each, there is one call for each element, and
+	// Calls are the calls of an action or a compensate (one) or a fan-out. With Each, there is one call for each element, and
 	// Calls has its pattern.
 	Calls []Call `json:"calls,omitzero"`
 	Each  *Each  `json:"each,omitzero"`
@@ -93,6 +97,9 @@ type Call struct {
 	Args   *Code   `json:"args"`
 	Policy *Policy `json:"policy,omitzero"`
 }
+
+// name returns the name of what is called.
+func (c *Call) name() string { return c.Action + c.Func }
 
 // Each is the iteration of a fan-out.
 type Each struct {
@@ -138,10 +145,11 @@ type Policy struct {
 	Attempts int `json:"attempts,omitzero"`
 	// On are the types of errors that are retried; if it is empty, all are.
 	On []string `json:"on,omitzero"`
-	// Backoff is the pause before the second attempt, in milliseconds; each further pause is Factor times as
-	// long (0 means 1), up to MaxBackoff (0 means a day).
+	// Backoff is the pause before the second attempt, in milliseconds. Each further pause is Factor times as long (0 means
+	// 1), or longer by Step, up to MaxBackoff (0 means a day). Without Backoff, the first pause is Step.
 	Backoff    int64   `json:"backoff,omitzero"`
 	Factor     float64 `json:"factor,omitzero"`
+	Step       int64   `json:"step,omitzero"`
 	MaxBackoff int64   `json:"max_backoff,omitzero"`
 	// Timeout is the longest time of an attempt from its delivery, in milliseconds; 0 means the performer's
 	// default.
@@ -200,6 +208,9 @@ func (g *Graph) Check() error {
 	if g.Format != Format {
 		return fmt.Errorf("workflow %s has format %d, and this program reads %d; upgrade it", g.Name, g.Format, Format)
 	}
+	if g.Deadline < 0 || g.Deadline > maxSleep*1000 {
+		return fmt.Errorf("workflow %s has a deadline of %d milliseconds; it must be from 0, for none, to %d", g.Name, g.Deadline, int64(maxSleep)*1000)
+	}
 	if len(g.Funcs) == 0 {
 		return fmt.Errorf("workflow %s has no function", g.Name)
 	}
@@ -225,7 +236,10 @@ func (g *Graph) Check() error {
 			}
 		}
 	}
-	return c.noRecursion()
+	if err := c.noRecursion(); err != nil {
+		return err
+	}
+	return c.undoRegistersNothing()
 }
 
 type checker struct {
@@ -245,7 +259,7 @@ func (c *checker) node(f *Func, at int) error {
 		}
 	}
 	want := map[Kind][]Edge{
-		Do: {{Kind: Forward}}, Merge: {{Kind: Forward}}, Action: {{Kind: Forward}}, Fan: {{Kind: Forward}}, Join: {{Kind: Forward}}, Sleep: {{Kind: Forward}}, Wait: {{Kind: Forward}},
+		Do: {{Kind: Forward}}, Merge: {{Kind: Forward}}, Action: {{Kind: Forward}}, Compensate: {{Kind: Forward}}, Fan: {{Kind: Forward}}, Join: {{Kind: Forward}}, Sleep: {{Kind: Forward}}, Wait: {{Kind: Forward}},
 		Branch: {{Kind: Forward, When: "true"}, {Kind: Forward, When: "false"}},
 		Loop:   {{Kind: Continue}, {Kind: Break}},
 		Return: nil,
@@ -258,8 +272,8 @@ func (c *checker) node(f *Func, at int) error {
 		return fmt.Errorf("a %s has %d edges, this one %d", n.Kind, len(edges), len(n.Edges))
 	case n.Code == nil && (n.Kind == Do || n.Kind == Branch || n.Kind == Loop || n.Kind == Sleep || n.Kind == Wait || n.Kind == Return):
 		return fmt.Errorf("a %s needs code", n.Kind)
-	case n.Kind == Action && len(n.Calls) != 1:
-		return fmt.Errorf("an action has one call, this one %d", len(n.Calls))
+	case (n.Kind == Action || n.Kind == Compensate) && len(n.Calls) != 1:
+		return fmt.Errorf("a node of kind %s has one call, this one %d", n.Kind, len(n.Calls))
 	case n.Kind == Fan && n.Each != nil && (len(n.Calls) != 1 || n.Each.Over == nil || n.Each.Target == nil):
 		return fmt.Errorf("a fan-out over elements has one call, and says over what it goes")
 	case n.Kind == Fan && f.Nodes[n.Edges[0].To].Kind != Join:
@@ -276,6 +290,30 @@ func (c *checker) node(f *Func, at int) error {
 		_, ours := c.funcs[call.Func]
 		if call.Args == nil || (call.Action == "") == (call.Func == "") || call.Func != "" && !ours {
 			return fmt.Errorf("call %d names no action and no function of the workflow", i)
+		}
+	}
+	return nil
+}
+
+// undoRegistersNothing refuses undo steps that register others.
+func (c *checker) undoRegistersNothing() error {
+	known := map[int]bool{}
+	var visit func(fn int) bool
+	visit = func(fn int) bool {
+		is, met := known[fn]
+		if !met {
+			is = slices.ContainsFunc(c.g.Funcs[fn].Nodes, func(n Node) bool {
+				return n.Kind == Compensate || slices.ContainsFunc(n.Calls, func(call Call) bool { return call.Func != "" && visit(c.funcs[call.Func]) })
+			})
+			known[fn] = is
+		}
+		return is
+	}
+	for i := range c.g.Funcs {
+		for _, n := range c.g.Funcs[i].Nodes {
+			if n.Kind == Compensate && n.Calls[0].Func != "" && visit(c.funcs[n.Calls[0].Func]) {
+				return fmt.Errorf("workflow %s: function %s is an undo step, and registers undo steps itself", c.g.Name, n.Calls[0].Func)
+			}
 		}
 	}
 	return nil

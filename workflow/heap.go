@@ -49,6 +49,7 @@ type storedFailure struct {
 	Ancestors []string       `json:"ancestors,omitzero"`
 	Message   string         `json:"message,omitzero"`
 	Detail    jsontext.Value `json:"detail,omitzero"`
+	Undone    *Undone        `json:"undone,omitzero"`
 }
 
 type storedResult struct {
@@ -166,7 +167,7 @@ func rangeOf(v starlark.Value) (r [3]int, is bool) {
 }
 
 func (s *saver) failure(f *Failure, depth int) (*storedFailure, error) {
-	out := &storedFailure{Type: f.Name, Ancestors: f.Ancestors, Message: f.Message}
+	out := &storedFailure{Type: f.Name, Ancestors: f.Ancestors, Message: f.Message, Undone: f.Undone}
 	if f.Detail == nil {
 		return out, nil
 	}
@@ -360,7 +361,7 @@ func (l *loader) value(data jsontext.Value) (starlark.Value, error) {
 }
 
 func (l *loader) failure(s *storedFailure) (*Failure, error) {
-	f := &Failure{Name: s.Type, Ancestors: s.Ancestors, Message: s.Message}
+	f := &Failure{Name: s.Type, Ancestors: s.Ancestors, Message: s.Message, Undone: s.Undone}
 	if s.Detail == nil {
 		return f, nil
 	}

@@ -2,17 +2,21 @@ package workflow
 
 import "github.com/go-json-experiment/json/jsontext"
 
-// Input is an event of a run. One of its fields besides Now is set.
+// Input is an event of a run. One of its fields is set besides Now, Deadline (of Begin) and AtOnce (of Cancel).
 type Input struct {
 	// Now is the time in milliseconds since 1970.
-	Now    int64          `json:"now"`
-	Begin  jsontext.Value `json:"begin,omitzero"` // the arguments, an object by name
-	Done   *Done          `json:"done,omitzero"`
-	Failed *Failed        `json:"failed,omitzero"`
-	Timer  string         `json:"timer,omitzero"` // the ID of a timer that has fired
-	Signal *Signal        `json:"signal,omitzero"`
-	Abort  *Failed        `json:"abort,omitzero"` // ends the run with an error
-	Cancel string         `json:"cancel,omitzero"`
+	Now   int64          `json:"now"`
+	Begin jsontext.Value `json:"begin,omitzero"` // the arguments, an object by name
+	// Deadline is how long the run may take, in milliseconds, if that is shorter than the deadline of the graph.
+	Deadline int64   `json:"deadline,omitzero"`
+	Done     *Done   `json:"done,omitzero"`
+	Failed   *Failed `json:"failed,omitzero"`
+	Timer    string  `json:"timer,omitzero"` // the ID of a timer that has fired
+	Signal   *Signal `json:"signal,omitzero"`
+	Abort    *Failed `json:"abort,omitzero"` // ends the run with an error
+	Cancel   string  `json:"cancel,omitzero"`
+	// AtOnce makes Cancel end the run without the undo steps that have not ended.
+	AtOnce bool `json:"at_once,omitzero"`
 }
 
 // Signal is a value that is sent to the run under a name. It is kept until the run waits for it.
@@ -44,6 +48,7 @@ type Effects struct {
 	Cancel  []string // IDs of work that is no longer needed
 	Timers  []Timer
 	Drop    []string // IDs of timers that are no longer needed
+	Undoing *Failure // the error of the run, when its undo steps begin
 	Outcome *Outcome // of the run, once it has ended
 }
 

@@ -19,6 +19,8 @@ const (
 	maxVisits = 1_000_000
 	// maxOpen is the largest number of actions that may be under way at once.
 	maxOpen = 100_000
+	// MaxValue is the largest size of an action's arguments, of its result, and of the result of a run, in bytes.
+	MaxValue = 128 << 10
 )
 
 // ErrOverflow reports that an activation was completed more often than it needs: a bug in this package. The
@@ -33,8 +35,12 @@ type Run struct {
 	timers  map[string]*frame // of sleeps and of waits with a timeout, by ID
 	retries map[string]*work  // waiting for another attempt, by the ID of their timer
 	signals signals
+	undos   undos
+	marks   marks
 	outcome *Outcome
 	begun   bool
+	// deadline is how long the run may take from its begin, in milliseconds; 0 if it has none, or not any more.
+	deadline int64
 
 	// State of the current step:
 	now     int64
@@ -58,6 +64,10 @@ type frame struct {
 	slot   int
 	wait   *activation // what it waits for, nil if nothing
 	gone   bool
+	// undos are the undo steps that this call and the calls that it has made have registered.
+	undos []undo
+	// undoing is set in the frame that executes undo steps in place of a failed call.
+	undoing *undoing
 }
 
 // loop is a loop that a frame is in.
@@ -131,7 +141,7 @@ func (r *Run) take(in *Input) error {
 			return nil
 		}
 		r.begun = true
-		return r.begin(in.Begin)
+		return r.begin(in)
 	case in.Done != nil:
 		if w := r.current(in.Done.Work, in.Done.Attempt); w != nil {
 			return r.done(w, in.Done.Result)
@@ -145,9 +155,9 @@ func (r *Run) take(in *Input) error {
 	case in.Signal != nil:
 		return r.signal(in.Signal)
 	case in.Abort != nil:
-		r.end(&Outcome{Error: &Failure{Name: in.Abort.Type, Ancestors: in.Abort.Ancestors, Message: in.Abort.Message}})
+		r.interrupt(&Failure{Name: in.Abort.Type, Ancestors: in.Abort.Ancestors, Message: in.Abort.Message}, r.Undoing() != nil)
 	case in.Cancel != "":
-		r.end(&Outcome{Error: &Failure{Name: CancelledError, Message: in.Cancel}})
+		r.interrupt(&Failure{Name: CancelledError, Message: in.Cancel}, in.AtOnce)
 	default:
 		return errors.New("an input says nothing")
 	}
@@ -162,8 +172,8 @@ func (r *Run) current(id string, attempt int) *work {
 	return nil
 }
 
-func (r *Run) begin(args jsontext.Value) error {
-	v, err := FromJSON(args)
+func (r *Run) begin(in *Input) error {
+	v, err := FromJSON(in.Begin)
 	if err != nil {
 		return fmt.Errorf("arguments of workflow %s: %w", r.program.Graph.Name, err)
 	}
@@ -174,6 +184,7 @@ func (r *Run) begin(args jsontext.Value) error {
 	if f, err := r.enter(nil, 0, 0, nil, named); err != nil {
 		r.end(&Outcome{Error: failureOf(err)})
 	} else {
+		r.setDeadline(r.program.Graph.Deadline, in.Deadline)
 		r.push(f, 0, Forward)
 	}
 	return nil
@@ -265,10 +276,11 @@ func (r *Run) advance() {
 			continue
 		}
 		if r.visits++; r.visits > maxVisits {
-			r.end(&Outcome{Error: &Failure{Name: LimitError, Message: fmt.Sprintf("%d steps without an action, a sleep or a wait: the workflow does not come to an end", maxVisits)}})
-			return
+			r.interrupt(&Failure{Name: LimitError, Message: fmt.Sprintf("%d steps without an action, a sleep or a wait: the workflow does not come to an end", maxVisits)}, r.Undoing() != nil)
+			continue
 		}
 		if err := r.visit(a); err != nil {
+			r.mark(a.f, a.node, failedAt)
 			r.fail(a.f, failureOf(err))
 		}
 	}
@@ -299,7 +311,12 @@ func (f *frame) leave(depth int) {
 }
 
 func (r *Run) visit(a arrival) error {
+	if a.f.undoing != nil {
+		r.undoNext(a.f)
+		return nil
+	}
 	f, n := a.f, r.node(a.f, a.node)
+	r.mark(f, a.node, passed)
 	switch n.Kind {
 	case Do:
 		if err := r.exec(n.Code, f.vars); err != nil {
@@ -328,12 +345,14 @@ func (r *Run) visit(a arrival) error {
 		return r.sleep(f, n, a.node)
 	case Wait:
 		return r.await(f, n, a.node)
+	case Compensate:
+		return r.compensate(f, n, a.node)
 	case Return:
 		v, err := r.eval(n.Code, f.vars)
 		if err != nil {
 			return err
 		}
-		r.finish(f, v)
+		return r.finish(f, v)
 	default:
 		return fmt.Errorf("node %d is a %s, which is visited only when it is complete", a.node, n.Kind)
 	}
@@ -402,26 +421,45 @@ func (r *Run) assign(f *frame, into *Code, v starlark.Value) error {
 	return err
 }
 
-const day = 24 * 60 * 60 * 1000
+// deadlineTimer is the ID of the timer of the run's deadline.
+const deadlineTimer = "deadline"
 
-// again reports whether a failed call is retried, and after how many milliseconds.
-func (p *Policy) again(f *Failure, attempt int) (pause int64, again bool) {
-	if p == nil || attempt >= max(p.Attempts, 1) || len(p.On) > 0 && !slices.ContainsFunc(p.On, f.is) {
-		return 0, false
+// setDeadline sets the time at which the run fails, some milliseconds after its begin.
+func (r *Run) setDeadline(after ...int64) {
+	for _, ms := range after {
+		if ms > 0 && (r.deadline == 0 || ms < r.deadline) {
+			r.deadline = ms
+		}
 	}
-	limit := float64(p.MaxBackoff)
-	if limit == 0 {
-		limit = day
+	if r.deadline > 0 {
+		r.effects.Timers = append(r.effects.Timers, Timer{ID: deadlineTimer, At: r.now + r.deadline})
 	}
-	factor := p.Factor
-	if factor == 0 {
-		factor = 1
+}
+
+// dropDeadline makes the run continue without its deadline.
+func (r *Run) dropDeadline() {
+	if r.deadline > 0 {
+		r.effects.Drop = append(r.effects.Drop, deadlineTimer)
 	}
-	return int64(min(float64(p.Backoff)*math.Pow(factor, float64(attempt-1)), limit)), true
+	r.deadline = 0
+}
+
+// late ends a run that has not ended before its deadline.
+func (r *Run) late() {
+	after := time.Duration(r.deadline) * time.Millisecond
+	if r.deadline == 0 {
+		return
+	}
+	r.deadline = 0
+	r.interrupt(&Failure{Name: DeadlineError, Ancestors: []string{TimeoutError}, Message: fmt.Sprintf("the run has not ended within %v", after)}, false)
 }
 
 // wake continues after a timer.
 func (r *Run) wake(id string) {
+	if id == deadlineTimer {
+		r.late()
+		return
+	}
 	if w := r.retries[id]; w != nil {
 		delete(r.retries, id)
 		w.retry = ""
@@ -499,36 +537,40 @@ func (r *Run) drop(f *frame) {
 }
 
 // finish ends a call with its value.
-func (r *Run) finish(f *frame, v starlark.Value) {
-	r.drop(f)
+func (r *Run) finish(f *frame, v starlark.Value) error {
 	if f.caller != nil {
-		_ = r.settled(f.caller, f.slot, v)
-		return
+		r.drop(f)
+		f.caller.undos = append(f.caller.undos, f.undos...)
+		r.settled(f.caller, f.slot, v)
+		return nil
 	}
 	data, err := ToJSON(v)
-	if err != nil {
-		r.end(&Outcome{Error: failureOf(fmt.Errorf("the result of the workflow: %w", err))})
-		return
+	switch {
+	case err != nil:
+		return fmt.Errorf("the result of the workflow: %w", err)
+	case len(data) > MaxValue:
+		return &Failure{Name: LimitError, Message: fmt.Sprintf("the result of the run has %d bytes; at most %d are possible: return a reference to what is large", len(data), MaxValue)}
 	}
+	r.drop(f)
+	r.dropDeadline()
 	r.end(&Outcome{Result: data})
+	return nil
 }
 
 // fail ends a call with an error, and all its callers that do not attempt it.
-func (r *Run) fail(f *frame, why *Failure) {
-	r.abandon(f)
+func (r *Run) fail(f *frame, why *Failure) { r.failWith(f, why, undoing{}) }
+
+// failWith is fail, and left are the undo steps of calls that have failed with it.
+func (r *Run) failWith(f *frame, why *Failure, left undoing) {
+	left.add(r.abandon(f))
+	left.todo = append(left.todo, f.undos...)
 	r.drop(f)
 	if f.caller == nil {
-		r.end(&Outcome{Error: why})
+		r.stop(why, left)
 		return
 	}
-	_ = r.settled(f.caller, f.slot, why)
+	r.failCall(f.caller, f.slot, why, left)
 }
 
-// end ends the run.
-func (r *Run) end(o *Outcome) {
-	if root := r.frames[""]; root != nil {
-		r.abandon(root)
-		r.drop(root)
-	}
-	r.outcome, r.effects.Outcome = o, o
-}
+// end ends the run, which waits for nothing any more.
+func (r *Run) end(o *Outcome) { r.outcome, r.effects.Outcome = o, o }

@@ -41,8 +41,8 @@ func (r *Run) signal(in *Signal) error {
 	if list := r.signals.waiting[in.Name]; len(list) > 0 {
 		return r.signalled(list[0], in.Value)
 	}
-	if len(r.signals.kept) >= maxSignals {
-		r.end(&Outcome{Error: &Failure{Name: LimitError, Message: fmt.Sprintf("more than %d signals that the workflow has not waited for", maxSignals)}})
+	if len(r.signals.kept) >= maxSignals { // of those that come during the undo steps, more are lost
+		r.interrupt(&Failure{Name: LimitError, Message: fmt.Sprintf("more than %d signals that the workflow has not waited for", maxSignals)}, false)
 		return nil
 	}
 	r.signals.kept = append(r.signals.kept, *in)
@@ -73,6 +73,7 @@ func (r *Run) signalled(f *frame, value jsontext.Value) error {
 func (r *Run) timedOut(f *frame) {
 	n, name := r.node(f, f.wait.node), f.wait.signal
 	r.signals.leave(f, name)
+	r.mark(f, f.wait.node, failedAt)
 	f.wait = nil
 	why := &Failure{Name: TimeoutError, Message: fmt.Sprintf("signal %s has not come in time", name)}
 	if !n.Attempt {

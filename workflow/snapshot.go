@@ -12,11 +12,16 @@ import (
 
 // stored is the encoding of a run in a snapshot.
 type stored struct {
-	Format  int           `json:"format"`
-	Version string        `json:"version"` // of the graph
-	Begun   bool          `json:"begun,omitzero"`
-	Frames  []storedFrame `json:"frames,omitzero"` // callers first
-	Works   []storedWork  `json:"works,omitzero"`
+	Format  int    `json:"format"`
+	Version string `json:"version"` // of the graph
+	Begun   bool   `json:"begun,omitzero"`
+	// Deadline is that of the run in milliseconds from its begin, Undos the number of the last undo step.
+	Deadline int64 `json:"deadline,omitzero"`
+	Undos    int   `json:"undos,omitzero"`
+	// Marks are the nodes that the run has passed, see Run.Marks.
+	Marks  string        `json:"marks,omitzero"`
+	Frames []storedFrame `json:"frames,omitzero"` // callers first
+	Works  []storedWork  `json:"works,omitzero"`
 	// Waiting are the frames that wait for signals, the first in front, Kept the signals that no frame waits for.
 	Waiting map[string][]string `json:"waiting,omitzero"`
 	Kept    []Signal            `json:"kept,omitzero"`
@@ -26,14 +31,30 @@ type stored struct {
 }
 
 type storedFrame struct {
-	ID     string                    `json:"id,omitzero"`
-	Func   int                       `json:"fn,omitzero"`
-	Vars   map[string]jsontext.Value `json:"vars,omitzero"`
-	Loops  []storedLoop              `json:"loops,omitzero"`
-	Caller string                    `json:"caller,omitzero"`
-	Called bool                      `json:"called,omitzero"` // has a caller
-	Slot   int                       `json:"slot,omitzero"`
-	Wait   *storedWait               `json:"wait,omitzero"`
+	ID      string                    `json:"id,omitzero"`
+	Func    int                       `json:"fn,omitzero"`
+	Vars    map[string]jsontext.Value `json:"vars,omitzero"`
+	Loops   []storedLoop              `json:"loops,omitzero"`
+	Caller  string                    `json:"caller,omitzero"`
+	Called  bool                      `json:"called,omitzero"` // has a caller
+	Slot    int                       `json:"slot,omitzero"`
+	Wait    *storedWait               `json:"wait,omitzero"`
+	Undos   []storedUndo              `json:"undos,omitzero"`
+	Undoing *storedUndoing            `json:"undoing,omitzero"`
+}
+
+type storedUndo struct {
+	Number int            `json:"n"`
+	Func   int            `json:"fn,omitzero"`
+	Node   int            `json:"node"`
+	Args   jsontext.Value `json:"args"`
+	Named  jsontext.Value `json:"named"`
+}
+
+type storedUndoing struct {
+	Why    *storedFailure `json:"why"`
+	Todo   []storedUndo   `json:"todo,omitzero"`
+	Undone *Undone        `json:"undone,omitzero"`
 }
 
 type storedLoop struct {
@@ -65,7 +86,7 @@ type storedWork struct {
 // Snapshot returns the complete state of a run between two steps.
 func (r *Run) Snapshot() ([]byte, error) {
 	s := &saver{p: r.program, ids: map[starlark.Value]int{}}
-	out := stored{Format: Format, Version: r.program.Version, Begun: r.begun}
+	out := stored{Format: Format, Version: r.program.Version, Begun: r.begun, Deadline: r.deadline, Undos: r.undos.last, Marks: r.Marks()}
 	var err error
 	for _, id := range slices.Sorted(maps.Keys(r.frames)) { // the ID of a caller is a prefix of those of its calls
 		f, err := s.frame(r.frames[id])
@@ -119,6 +140,13 @@ func (s *saver) frame(f *frame) (out storedFrame, err error) {
 		}
 		out.Loops = append(out.Loops, l)
 	}
+	out.Undos = storedUndos(f.undos)
+	if u := f.undoing; u != nil {
+		out.Undoing = &storedUndoing{Todo: storedUndos(u.todo), Undone: &u.undone}
+		if out.Undoing.Why, err = s.failure(u.why, 0); err != nil {
+			return out, err
+		}
+	}
 	if a := f.wait; a != nil {
 		out.Wait = &storedWait{Node: a.node, Need: a.need, Timer: a.timer, Signal: a.signal, Results: map[int]jsontext.Value{}}
 		for i, v := range a.results {
@@ -130,6 +158,13 @@ func (s *saver) frame(f *frame) (out storedFrame, err error) {
 		}
 	}
 	return out, nil
+}
+
+func storedUndos(list []undo) (out []storedUndo) {
+	for _, u := range list {
+		out = append(out, storedUndo{Number: u.number, Func: u.fn, Node: u.node, Args: u.args, Named: u.named})
+	}
+	return out
 }
 
 // Load returns the run of a snapshot.
@@ -156,10 +191,13 @@ func Load(p *Program, snapshot []byte) (*Run, error) {
 	if err == nil {
 		err = r.loadOutcome(l, &in)
 	}
+	if err == nil {
+		err = r.loadMarks(in.Marks)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("load a run of workflow %s: %w", p.Graph.Name, err)
 	}
-	r.begun = in.Begun
+	r.begun, r.deadline, r.undos.last = in.Begun, in.Deadline, in.Undos
 	return r, nil
 }
 
@@ -197,6 +235,9 @@ func (r *Run) loadFrame(l *loader, in *storedFrame) (err error) {
 		if f.caller = r.frames[in.Caller]; f.caller == nil {
 			return fmt.Errorf("call %s has no caller", in.ID)
 		}
+	}
+	if err := r.loadUndo(l, f, in); err != nil {
+		return err
 	}
 	for name, data := range in.Vars { // any order: each on its own
 		if f.vars[name], err = l.value(data); err != nil {
@@ -241,6 +282,46 @@ func (r *Run) loadFrame(l *loader, in *storedFrame) (err error) {
 	}
 	r.frames[f.id] = f
 	return nil
+}
+
+// loadUndo loads the undo steps of a frame.
+func (r *Run) loadUndo(l *loader, f *frame, in *storedFrame) (err error) {
+	if f.undos, err = r.loadUndos(in.Undos); err != nil {
+		return err
+	}
+	if f.isStep() {
+		f.caller.undoing.running = append(f.caller.undoing.running, f)
+	}
+	if in.Undoing == nil {
+		return nil
+	}
+	f.undoing = &undoing{}
+	if in.Undoing.Undone != nil {
+		f.undoing.undone = *in.Undoing.Undone
+	}
+	if in.Undoing.Why == nil {
+		return fmt.Errorf("call %q has undo steps without an error", f.id)
+	}
+	if f.undoing.why, err = l.failure(in.Undoing.Why); err == nil {
+		f.undoing.todo, err = r.loadUndos(in.Undoing.Todo)
+	}
+	return err
+}
+
+func (r *Run) loadUndos(list []storedUndo) (out []undo, err error) {
+	for _, s := range list {
+		u := undo{number: s.Number, fn: s.Func, node: s.Node, args: s.Args, named: s.Named}
+		funcs := r.program.Graph.Funcs
+		if u.fn < 0 || u.fn >= len(funcs) || u.node < 0 || u.node >= len(funcs[u.fn].Nodes) || funcs[u.fn].Nodes[u.node].Kind != Compensate {
+			return nil, fmt.Errorf("undo step %d is of no node of the graph", u.number)
+		}
+		if _, _, err := u.arguments(); err != nil {
+			return nil, err
+		}
+		r.undos.count(&u, 1)
+		out = append(out, u)
+	}
+	return out, nil
 }
 
 func (r *Run) loadWork(in *storedWork) error {

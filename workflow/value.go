@@ -54,6 +54,9 @@ func appendJSON(b []byte, v starlark.Value, depth int) (_ []byte, err error) {
 		if v.Detail != nil {
 			_ = d.SetKey(starlark.String("detail"), v.Detail)
 		}
+		if undone, _ := v.Attr("undone"); undone != starlark.None {
+			_ = d.SetKey(starlark.String("undone"), undone)
+		}
 		return appendJSON(b, d, depth)
 	case *starlark.Dict:
 		return appendObject(b, v, depth)

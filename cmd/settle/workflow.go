@@ -17,6 +17,7 @@ import (
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/runs"
+	"github.com/settlehq/settle/workflow"
 )
 
 // workflowCmd is `settle workflow`.
@@ -65,6 +66,7 @@ type workflowStartCmd struct {
 	Workflow string        `arg:"" help:"The workflow, of the program that the space runs."`
 	Args     string        `arg:"" optional:"" name:"arguments" help:"A JSON object with the arguments by name."`
 	ID       string        `name:"id" help:"The ID of the run: to start it again has no effect. Default: a random one, which is printed." placeholder:"RUN"`
+	Deadline time.Duration `help:"How long the run may take; then it fails with a DeadlineError. Default: what the workflow says."`
 	Wait     bool          `help:"Wait for the end, and print the result. The exit code is 1 unless the run is done."`
 	Timeout  time.Duration `help:"How long to wait for a worker, or with --wait for the end." default:"30s"`
 }
@@ -75,6 +77,9 @@ func (c *workflowStartCmd) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
+	if c.Deadline < 0 {
+		return usage(fmt.Errorf("the deadline is %v; it must be positive", c.Deadline))
+	}
 	id := c.ID
 	if id == "" {
 		id = "run-" + strings.ToLower(settle.NewID().String())
@@ -83,7 +88,11 @@ func (c *workflowStartCmd) Run(ctx context.Context, io streams) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
-		fresh, err := r.Start(ctx, c.Workflow, id, args)
+		var options []flow.StartOption
+		if c.Deadline != 0 {
+			options = append(options, flow.EndWithin(c.Deadline))
+		}
+		fresh, err := r.Start(ctx, c.Workflow, id, args, options...)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return fmt.Errorf("run %s: no worker has started it within %v; it will start when one serves space %s (%w)", id, c.Timeout, c.Space, err)
@@ -118,10 +127,11 @@ func printEnd(ctx context.Context, io streams, r flow.Runs, id string, timeout t
 // workflowStatusCmd is `settle workflow status`.
 type workflowStatusCmd struct {
 	inName
-	Space string `arg:"" help:"A space."`
-	ID    string `arg:"" name:"run" help:"A run."`
-	Graph bool   `help:"Print the graph of the run, with what it waits for."`
-	JSON  bool   `name:"json" help:"Print JSON."`
+	Space  string `arg:"" help:"A space."`
+	ID     string `arg:"" name:"run" help:"A run."`
+	Graph  bool   `help:"Print the graph of the run, with the state of each node: done, running, waiting or failed."`
+	Format string `help:"With --graph: text, or svg for a drawing." enum:"text,svg" default:"text"`
+	JSON   bool   `name:"json" help:"Print JSON."`
 }
 
 // statusLine is a run as `settle workflow status --json` prints it.
@@ -133,6 +143,7 @@ type statusLine struct {
 	Started  int64             `json:"started"`
 	Ended    int64             `json:"ended,omitzero"`
 	Steps    int               `json:"steps,omitzero"`
+	Undoing  *runs.ActionError `json:"undoing,omitzero"`
 	Waiting  []string          `json:"waiting,omitzero"`
 	Result   model.Value       `json:"result,omitzero"`
 	Error    *runs.ActionError `json:"error,omitzero"`
@@ -141,7 +152,7 @@ type statusLine struct {
 func lineOf(s *flow.Status) statusLine {
 	return statusLine{
 		Run: s.ID, Workflow: s.Workflow, Version: s.Version, State: string(s.State), Started: s.Started, Ended: s.Ended, Steps: s.Steps,
-		Waiting: flow.Describe(s), Result: s.Result, Error: s.Error,
+		Undoing: s.Undoing, Waiting: flow.Describe(s), Result: s.Result, Error: s.Error,
 	}
 }
 
@@ -155,28 +166,46 @@ func (c *workflowStatusCmd) Run(ctx context.Context, io streams) error {
 		switch {
 		case c.JSON:
 			return printLine(io.out, lineOf(s))
-		case c.Graph && s.Graph == nil:
-			return fmt.Errorf("run %s is %s: it waits for nothing", c.ID, s.State)
 		case c.Graph:
-			fmt.Fprint(io.out, s.Graph.Text(waitingAt(s)))
-			return nil
+			return c.graph(io, s)
 		}
 		printStatus(io, s)
 		return nil
 	})
 }
 
-// waitingAt returns the notes about the nodes of a graph at which a run waits.
-func waitingAt(s *flow.Status) func(fn, node int) string {
+// graph prints the graph of a run with the state of its nodes.
+func (c *workflowStatusCmd) graph(io streams, s *flow.Status) error {
+	switch {
+	case s.Graph == nil:
+		return fmt.Errorf("run %s is %s, and its graph is not in the space any more", c.ID, s.State)
+	case s.Opaque:
+		fmt.Fprintln(io.err, "the state of the nodes is not known here: the code of the run calls functions of the worker")
+	}
+	if c.Format == "svg" {
+		return printSVG(io, s.Graph, s.Mark)
+	}
+	fmt.Fprint(io.out, s.Graph.Text(stateOf(s)))
+	return nil
+}
+
+func printSVG(io streams, g *workflow.Graph, mark func(fn, node int) workflow.Mark) error {
+	text, err := g.SVG(mark)
+	fmt.Fprint(io.out, text)
+	return err
+}
+
+// stateOf returns the notes about the nodes of a graph in a run.
+func stateOf(s *flow.Status) func(fn, node int) string {
 	at := map[[2]int]int{}
 	for _, w := range s.Waiting {
 		at[[2]int{w.Func, w.Node}]++
 	}
 	return func(fn, node int) string {
 		if n := at[[2]int{fn, node}]; n > 0 {
-			return fmt.Sprintf("<- %d waiting", n)
+			return fmt.Sprintf("<- %d %s", n, s.Mark(fn, node))
 		}
-		return ""
+		return string(s.Mark(fn, node))
 	}
 }
 
@@ -186,6 +215,9 @@ const maxWaiting = 20
 func printStatus(io streams, s *flow.Status) {
 	fmt.Fprintf(io.out, "%s: workflow %s, %s, %d steps\n", s.ID, s.Workflow, s.State, s.Steps)
 	list := flow.Describe(s)
+	if s.Undoing != nil {
+		fmt.Fprintln(io.out, "  executes its undo steps, because of", s.Undoing)
+	}
 	for _, text := range list[:min(len(list), maxWaiting)] {
 		fmt.Fprintln(io.out, "  waits for", text)
 	}
@@ -197,8 +229,20 @@ func printStatus(io streams, s *flow.Status) {
 		fmt.Fprintln(io.out, "  what it waits for is not known here: its code calls functions of the worker")
 	case s.Error != nil:
 		fmt.Fprintln(io.out, "  error", s.Error)
+		printUndone(io, s.Error.Undone)
 	case s.State == flow.Done:
 		fmt.Fprintln(io.out, "  result", s.Result)
+	}
+}
+
+// printUndone prints how undo steps have ended.
+func printUndone(io streams, u *workflow.Undone) {
+	if u == nil {
+		return
+	}
+	fmt.Fprintf(io.out, "  undo steps: %d done, %d failed, %d skipped\n", u.Steps, u.Failed, u.Skipped)
+	for _, e := range u.Errors {
+		fmt.Fprintf(io.out, "    %s (line %d) %s: %s\n", e.Step, e.Line, e.Type, e.Message)
 	}
 }
 
@@ -328,6 +372,7 @@ type workflowCancelCmd struct {
 	Space   string        `arg:"" help:"A space."`
 	ID      string        `arg:"" name:"run" help:"A run."`
 	Reason  string        `help:"The reason, which is the message of its error." placeholder:"TEXT"`
+	AtOnce  bool          `name:"at-once" help:"End the run without its undo steps, or during them."`
 	Timeout time.Duration `help:"How long to wait for a worker." default:"10s"`
 }
 
@@ -336,8 +381,16 @@ func (c *workflowCancelCmd) Run(ctx context.Context, io streams) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
-		if err := r.Cancel(ctx, c.ID, c.Reason); err != nil {
+		cancel := r.Cancel
+		if c.AtOnce {
+			cancel = r.CancelAtOnce
+		}
+		if err := cancel(ctx, c.ID, c.Reason); err != nil {
 			return err
+		}
+		if s, err := r.Status(ctx, c.ID); err == nil && s.State == flow.Running {
+			fmt.Fprintf(io.out, "%s: executes its undo steps; then it is cancelled\n", c.ID)
+			return nil
 		}
 		fmt.Fprintf(io.out, "%s: cancelled\n", c.ID)
 		return nil
@@ -348,7 +401,7 @@ func (c *workflowCancelCmd) Run(ctx context.Context, io streams) error {
 type workflowGraphCmd struct {
 	File   string `arg:"" help:"A program in Starlark."`
 	Name   string `arg:"" optional:"" name:"workflow" help:"One of its workflows. Default: the only one."`
-	Format string `help:"text, dot (Graphviz), mermaid or json." enum:"text,dot,mermaid,json" default:"text"`
+	Format string `help:"text, dot (Graphviz), mermaid, svg or json." enum:"text,dot,mermaid,svg,json" default:"text"`
 }
 
 // Run prints the graph of a workflow.
@@ -377,6 +430,8 @@ func (c *workflowGraphCmd) print(io streams, d *runs.Definition) error {
 	switch c.Format {
 	case "dot":
 		fmt.Fprint(io.out, d.Graph.DOT())
+	case "svg":
+		return printSVG(io, d.Graph, nil)
 	case "mermaid":
 		fmt.Fprint(io.out, d.Graph.Mermaid())
 	case "json":

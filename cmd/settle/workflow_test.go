@@ -30,7 +30,8 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	want(t, 2, "the argument is not JSON", "workflow", "start", "shop", "approval", "{")
 	want(t, 1, "there is no such run in space shop; `settle workflow list shop`", "workflow", "status", "shop", "o2")
 	want(t, 0, "o1: workflow approval, running, 1 steps | waits for action price (line 5, 1/0)", "workflow", "status", "shop", "o1")
-	want(t, 0, "parallel | <- 2 waiting", "workflow", "status", "shop", "o1", "--graph")
+	want(t, 0, "parallel | <- 2 running", "workflow", "status", "shop", "o1", "--graph")
+	want(t, 0, "<svg | >running</text> | </svg>", "workflow", "status", "shop", "o1", "--graph", "--format", "svg")
 	want(t, 0, "running | approval  o1", "workflow", "list", "shop", "--state", "running")
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -50,12 +51,39 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	want(t, 0, `{"by":"ann","total":14}`, "workflow", "result", "shop", "o1")
 	want(t, 0, `o1: workflow approval, done | result {"by":"ann","total":14}`, "workflow", "watch", "shop", "o1")
 	want(t, 0, `"state":"done" | "result":{"by":"ann","total":14}`, "workflow", "status", "shop", "o1", "--json")
+	want(t, 0, "parallel | done | wait | done | return | done", "workflow", "status", "shop", "o1", "--graph")
 	want(t, 1, "run o1 has ended: it is done", "workflow", "signal", "shop", "o1", "approve")
 
 	want(t, 0, "o3: started", "workflow", "start", "shop", "approval", `{"items":[]}`, "--id", "o3")
 	want(t, 0, "o3: cancelled", "workflow", "cancel", "shop", "o3", "--reason", "too late")
 	want(t, 1, "run o3 is cancelled: CancelledError: too late", "workflow", "result", "shop", "o3")
 	want(t, 0, "cancelled | o3", "workflow", "list", "shop", "--state", "cancelled")
+}
+
+const saga = `
+free = action("free")
+book = action("book")
+
+def run(seat):
+    compensate(free(seat))
+    return book(seat)
+
+workflow("saga", run)
+`
+
+func TestWorkflow_UndoStepsAndDeadlines(t *testing.T) {
+	t.Parallel()
+	hosting(t)
+	want(t, 0, "deployed", "deploy", file(t, t.TempDir(), "saga.star", saga), "--space", "*")
+	eventually(t, "r1: started", "workflow", "start", "shop", "saga", `{"seat":1}`, "--id", "r1")
+	want(t, 0, "r1: executes its undo steps; then it is cancelled", "workflow", "cancel", "shop", "r1", "--reason", "no")
+	want(t, 0, "r1: workflow saga, running, 2 steps | executes its undo steps, because of CancelledError: no | waits for action free (line 6, undo1.0/0)", "workflow", "status", "shop", "r1")
+	want(t, 0, `"undoing":{"type":"CancelledError","message":"no"}`, "workflow", "status", "shop", "r1", "--json")
+	want(t, 0, "r1: cancelled", "workflow", "cancel", "shop", "r1", "--at-once", "--reason", "hopeless")
+	want(t, 0, "r1: workflow saga, cancelled | error CancelledError: no | undo steps: 0 done, 0 failed, 1 skipped", "workflow", "status", "shop", "r1")
+	want(t, 0, "r2: started", "workflow", "start", "shop", "saga", `{"seat":1}`, "--id", "r2", "--deadline", "1ms")
+	eventually(t, "because of DeadlineError: the run has not ended within 1ms", "workflow", "status", "shop", "r2")
+	want(t, 2, "the deadline is -1s; it must be positive", "workflow", "start", "shop", "saga", `{"seat":1}`, "--deadline=-1s")
 }
 
 func TestWorkflow_GraphInEveryFormat(t *testing.T) {
@@ -65,6 +93,7 @@ func TestWorkflow_GraphInEveryFormat(t *testing.T) {
 	want(t, 0, "workflow approval | run(items, patience) | parallel price for each of items | wait | version", "workflow", "graph", program)
 	want(t, 0, "digraph \"approval\" | n0_0 -> n0_1", "workflow", "graph", program, "--format", "dot")
 	want(t, 0, "flowchart TD | n0_0 --> n0_1", "workflow", "graph", program, "approval", "--format", "mermaid")
+	want(t, 0, "<svg | <title>workflow approval</title> | >wait (&#34;approve&#34;), (patience)< | </svg>", "workflow", "graph", program, "--format", "svg")
 	want(t, 0, `"name": "approval"`, "workflow", "graph", program, "--format", "json")
 	want(t, 2, "has the workflows approval; name one", "workflow", "graph", program, "x")
 	want(t, 1, "has no workflow", "workflow", "graph", file(t, dir, "none.star", "x = 1\n"))

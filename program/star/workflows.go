@@ -25,7 +25,7 @@ func (f *file) readWorkflows(name, text string, tree *syntax.File) error {
 		if f.workflows[d.Name] != nil {
 			return errorAt(d.Pos, "there are two workflows %q", d.Name)
 		}
-		g, err := compile.Within(compile.Source{Filename: name, Text: []byte(text), Name: d.Name, Entry: d.Entry, Actions: actions})
+		g, err := compile.Within(compile.Source{Filename: name, Text: []byte(text), Name: d.Name, Entry: d.Entry, Deadline: d.Deadline, Actions: actions})
 		if err != nil {
 			return workflowError(name, err)
 		}
@@ -67,11 +67,12 @@ func refuseWhile(tree *syntax.File) (err error) {
 	return err
 }
 
-// workflow is workflow(name, run). The file's workflows were compiled before.
+// workflow is workflow(name, run, deadline = None). The file's workflows were compiled before, with the deadline.
 func (inst *instance) workflow(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name string
 	var fn starlark.Callable
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &fn); err != nil {
+	var deadline starlark.Value
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &fn, "deadline?", &deadline); err != nil {
 		return nil, err
 	}
 	d := &decl{kind: "workflow", id: name}
@@ -86,7 +87,7 @@ func (inst *instance) workflow(t *starlark.Thread, b *starlark.Builtin, args sta
 	return starlark.None, inst.add(t, d)
 }
 
-// startWorkflow is start_workflow(name, run, args = None, space = ""): it starts a run, if the handler takes
+// startWorkflow is start_workflow(name, run, args = None, space = "", deadline = None): it starts a run, if the handler takes
 // effect.
 func (inst *instance) startWorkflow(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	in, payload, err := inst.startArguments(b, args, kwargs)
@@ -106,8 +107,8 @@ func (inst *instance) startWorkflow(_ *starlark.Thread, b *starlark.Builtin, arg
 
 func (inst *instance) startArguments(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (in string, payload model.Value, err error) {
 	var name, run string
-	var given starlark.Value = starlark.None
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &run, "args?", &given, "space?", &in); err != nil {
+	var given, deadline starlark.Value = starlark.None, starlark.None
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &run, "args?", &given, "space?", &in, "deadline?", &deadline); err != nil {
 		return "", payload, err
 	}
 	if err := runs.CheckID(run); err != nil {
@@ -120,6 +121,16 @@ func (inst *instance) startArguments(b *starlark.Builtin, args starlark.Tuple, k
 			return "", payload, fmt.Errorf("%s: args: %w", b.Name(), err)
 		}
 		fields = append(fields, model.F("args", v))
+	}
+	if deadline != starlark.None {
+		if _, err := workflow.Seconds(deadline); err != nil {
+			return "", payload, fmt.Errorf("%s: deadline: %w", b.Name(), err)
+		}
+		v, err := inst.Run.ToModel(deadline)
+		if err != nil {
+			return "", payload, fmt.Errorf("%s: deadline: %w", b.Name(), err)
+		}
+		fields = append(fields, model.F("deadline", v))
 	}
 	return in, model.Object(fields...), nil
 }

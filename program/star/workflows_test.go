@@ -131,3 +131,32 @@ func TestWorkflow_IsRefusedWithItsPlace(t *testing.T) {
 		}
 	}
 }
+
+// A handler can shorten the deadline of a run that it starts.
+func TestWorkflows_AHandlerStartsARunWithADeadline(t *testing.T) {
+	runTests(t, `
+def run():
+    return wait("go")
+
+workflow("waits", run, deadline = "3d")
+
+def begin(e):
+    start_workflow("waits", e.id, deadline = e.within)
+
+handle("begin", begin)
+`, `
+def test_the_shorter_deadline_counts():
+    send("begin", {"id": "short", "within": "1h"})
+    send("begin", {"id": "long", "within": 864000})
+    send("begin", {"id": "none", "within": None})
+    start_workflow("waits", "test", deadline = 60)
+    advance("61m")
+    equal([doc("run_" + id).state for id in ["short", "long", "none", "test"]], ["failed", "running", "running", "failed"])
+    equal(doc("run_short").error.type, "DeadlineError")
+    advance("3d")
+    equal([doc("run_" + id).error.type for id in ["long", "none"]], ["DeadlineError", "DeadlineError"])
+
+def test_a_deadline_is_a_duration():
+    send("begin", {"id": "x", "within": "soon"}, fails = "is not a duration")
+`)
+}

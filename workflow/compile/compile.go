@@ -38,7 +38,7 @@ type Error struct {
 func (e *Error) Error() string { return e.Pos.String() + ": " + e.Text }
 
 // combinators are the builtins that combine calls of actions.
-var combinators = map[string]bool{"workflow": true, "parallel": true, "attempt": true, "retry": true, "timeout": true, "sleep": true, "wait": true}
+var combinators = map[string]bool{"workflow": true, "parallel": true, "attempt": true, "retry": true, "timeout": true, "sleep": true, "wait": true, "compensate": true}
 
 // Combinators returns the names of the builtins that combine calls of actions, sorted. They have a meaning in
 // functions of workflows only.
@@ -120,6 +120,9 @@ func (c *compiler) lower(stmts []syntax.Stmt) error {
 	c.findEffectful()
 	c.effectful[c.entry] = true
 	for _, s := range stmts {
+		if id := c.redefined(s); id != nil {
+			return refuse(id, "%s is a builtin of workflows, and a function of that name must not call actions; rename it", id.Name)
+		}
 		if id := c.shadow(s); id != nil {
 			return refuse(id, "%s is the name of an action, of a function with actions, or of a builtin of workflows; rename the variable", id.Name)
 		}
@@ -174,7 +177,9 @@ func (c *compiler) declare(s syntax.Stmt) error {
 	return nil
 }
 
-// workflow handles workflow(name, run).
+const writeWorkflow = `write workflow("name", run), or workflow("name", run, deadline = "7d")`
+
+// workflow handles workflow(name, run, deadline).
 func (c *compiler) workflow(call *syntax.CallExpr) error {
 	if c.entry != "" {
 		return refuse(call, "a file has one workflow")
@@ -193,12 +198,18 @@ func (c *compiler) workflow(call *syntax.CallExpr) error {
 			} else {
 				return refuse(arg, "the second argument of workflow is a function of this file, above it")
 			}
+		case name == "deadline":
+			ms, err := duration(arg)
+			if err != nil {
+				return refuse(arg, "the deadline: %v", err)
+			}
+			c.graph.Deadline = ms
 		default:
-			return refuse(arg, `write workflow("name", run)`)
+			return refuse(arg, writeWorkflow)
 		}
 	}
 	if c.graph.Name == "" || c.entry == "" {
-		return refuse(call, `write workflow("name", run)`)
+		return refuse(call, writeWorkflow)
 	}
 	return nil
 }
@@ -271,7 +282,40 @@ func (c *compiler) effect(n syntax.Node) (found syntax.Node) {
 }
 
 func (c *compiler) isEffect(name string) bool {
-	return c.actions[name] != "" || c.effectful[name] || combinators[name]
+	return c.actions[name] != "" || c.effectful[name] || combinators[name] && c.funcs[name] == nil
+}
+
+// redefined returns the name that a statement of the file gives to something that would be taken for a combinator.
+func (c *compiler) redefined(s syntax.Stmt) *syntax.Ident {
+	switch s := s.(type) {
+	case *syntax.DefStmt:
+		if combinators[s.Name.Name] && c.effectful[s.Name.Name] {
+			return s.Name
+		}
+	case *syntax.AssignStmt:
+		if id, is := s.LHS.(*syntax.Ident); is && combinators[id.Name] {
+			return id
+		}
+	}
+	return nil
+}
+
+// registers returns the first call of compensate that a call of a function can come to, nil if there is none.
+func (c *compiler) registers(name string, met map[string]bool) (found syntax.Node) {
+	def := c.funcs[name]
+	if def == nil || met[name] {
+		return nil
+	}
+	met[name] = true
+	syntax.Walk(def, func(n syntax.Node) bool {
+		if call, callee := callOf(n); call != nil && found == nil {
+			if found = c.registers(callee, met); callee == "compensate" && c.isEffect(callee) {
+				found = call
+			}
+		}
+		return found == nil
+	})
+	return found
 }
 
 // callOf returns the call that a node is, and the called name, if it is one.

@@ -27,6 +27,8 @@ func (l *lowering) effect(x syntax.Expr, into *workflow.Code) {
 		l.parallel(call, into, false)
 	case name == "attempt":
 		l.attempt(call, into)
+	case name == "compensate":
+		l.compensate(call, into)
 	default:
 		n := workflow.Node{Kind: workflow.Action, Into: into, Calls: []workflow.Call{l.call(x, nil)}}
 		l.step(n, at)
@@ -48,6 +50,24 @@ func (l *lowering) attempt(call *syntax.CallExpr, into *workflow.Code) {
 		return
 	}
 	l.step(workflow.Node{Kind: workflow.Action, Into: into, Attempt: true, Calls: []workflow.Call{l.call(call.Args[0], nil)}}, syntax.Start(call))
+}
+
+// compensate handles compensate(call), which registers an undo step.
+func (l *lowering) compensate(call *syntax.CallExpr, into *workflow.Code) {
+	switch {
+	case into != nil:
+		l.refuse(call, "compensate has no value; it stands in a line of its own, behind the step that it undoes")
+		return
+	case len(call.Args) != 1 || isNamed(call.Args[0]):
+		l.refuse(call, "compensate takes one call, of the action or the function that undoes the step: compensate(refund(id = receipt))")
+		return
+	}
+	undo := l.call(call.Args[0], nil)
+	if n := l.c.registers(undo.Func, map[string]bool{}); n != nil {
+		l.refuse(n, "function %s is an undo step (line %d), and so it cannot register undo steps; retry an action in it, or attempt it", undo.Func, syntax.Start(call).Line)
+		return
+	}
+	l.step(workflow.Node{Kind: workflow.Compensate, Calls: []workflow.Call{undo}}, syntax.Start(call))
 }
 
 func (l *lowering) sleep(call *syntax.CallExpr, into *workflow.Code) {
@@ -130,11 +150,11 @@ func (l *lowering) noEffect(x syntax.Expr) *workflow.Code {
 func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 	call, name := callOf(x)
 	switch {
-	case call == nil || !l.c.isEffect(name) || name == "sleep" || name == "wait" || name == "parallel" || name == "attempt" || name == "workflow":
-		l.refuse(x, "here stands the call of an action, or of a function that calls actions")
-		return out
 	case name == "retry" || name == "timeout":
 		return l.policy(call, name, own)
+	case call == nil || !l.c.isEffect(name) || combinators[name]:
+		l.refuse(x, "here stands the call of an action, or of a function that calls actions")
+		return out
 	case l.c.actions[name] != "":
 		out.Action = l.c.actions[name]
 	default:
@@ -179,6 +199,10 @@ func (l *lowering) policy(call *syntax.CallExpr, name string, own []string) work
 		l.refuse(call, "%s takes a call first: %s(action(...), ...)", name, name)
 		return workflow.Call{}
 	}
+	if inner := nested(call.Args[0], name); inner != nil {
+		l.refuse(inner, "%s stands within %s, and a call has one of each; %s", name, name, oneOf[name])
+		return workflow.Call{}
+	}
 	out := l.call(call.Args[0], own)
 	if out.Func != "" {
 		l.refuse(call, "%s is of an action, and %s is a function", name, out.Func)
@@ -197,7 +221,36 @@ func (l *lowering) policy(call *syntax.CallExpr, name string, own []string) work
 			l.refuse(arg, "%v", err)
 		}
 	}
+	switch p := out.Policy; {
+	case name == "retry" && p.Attempts == 0:
+		l.refuse(call, "retry needs the number of attempts in all: retry(action(...), attempts = 3)")
+	case p.Factor != 0 && p.Backoff == 0:
+		l.refuse(call, `factor needs the first pause: backoff = "1s"`)
+	}
+	if err := out.Policy.Check(); err != nil {
+		l.refuse(call, "%v", err)
+	}
 	return out
+}
+
+// oneOf has what to write in place of a combinator within itself.
+var oneOf = map[string]string{
+	"retry":   `write one retry, with all types of errors: retry(action(...), attempts = 3, on = ["Busy", "Offline"])`,
+	"timeout": "write the shorter time",
+}
+
+// nested returns the call of a combinator that stands within others, nil if there is none.
+func nested(x syntax.Expr, name string) *syntax.CallExpr {
+	for {
+		call, inner := callOf(x)
+		switch {
+		case call == nil || inner != "retry" && inner != "timeout" || len(call.Args) == 0:
+			return nil
+		case inner == name:
+			return call
+		}
+		x = call.Args[0]
+	}
 }
 
 // setPolicy sets one field of a policy, which must be a literal.
@@ -207,8 +260,8 @@ func setPolicy(p *workflow.Policy, what, key string, x syntax.Expr) (err error) 
 		p.Timeout, err = duration(x)
 	case "retry attempts":
 		var n float64
-		if n, err = literal(x); err == nil && (n < 1 || n > 1e6) {
-			err = fmt.Errorf("attempts are from 1 to 1,000,000 in all")
+		if n, err = literal(x); err == nil && (n < 1 || n > workflow.MaxAttempts) {
+			err = fmt.Errorf("attempts are from 1 to %d in all", workflow.MaxAttempts)
 		}
 		p.Attempts = int(n)
 	case "retry backoff":
@@ -216,13 +269,15 @@ func setPolicy(p *workflow.Policy, what, key string, x syntax.Expr) (err error) 
 	case "retry max_backoff":
 		p.MaxBackoff, err = duration(x)
 	case "retry factor":
-		if p.Factor, err = literal(x); err == nil && (p.Factor < 1 || p.Factor > 100) {
-			err = fmt.Errorf("a factor is from 1 to 100")
+		if p.Factor, err = literal(x); err == nil && p.Factor < 1 { // 0 would be none
+			err = fmt.Errorf("a factor is from 1 to %d", workflow.MaxFactor)
 		}
+	case "retry step":
+		p.Step, err = duration(x)
 	case "retry on":
 		p.On, err = texts(x)
 	default:
-		err = fmt.Errorf(`write retry(action(...), attempts = 3, on = ["Type"], backoff = "1s", factor = 2, max_backoff = "1m"), or timeout(action(...), "30s")`)
+		err = fmt.Errorf(`write retry(action(...), attempts = 3, on = ["Type"], backoff = "1s", factor = 2, max_backoff = "1m"), with step = "1s" in place of factor for pauses that grow by a time, or timeout(action(...), "30s")`)
 	}
 	return err
 }
@@ -239,19 +294,21 @@ func literal(x syntax.Expr) (float64, error) {
 	return 0, fmt.Errorf("a policy is written out, as a number")
 }
 
+// duration returns the milliseconds of a literal, at least one.
 func duration(x syntax.Expr) (int64, error) {
+	var v starlark.Value
 	if lit, is := x.(*syntax.Literal); is && lit.Token == syntax.STRING {
-		s, err := workflow.Seconds(starlark.String(lit.Value.(string)))
-		if err == nil && s <= 0 {
-			err = fmt.Errorf("a time is longer than nothing")
-		}
-		return max(int64(s*1000), 1), err
-	}
-	s, err := literal(x)
-	if err != nil || s <= 0 {
+		v = starlark.String(lit.Value.(string))
+	} else if s, err := literal(x); err == nil {
+		v = starlark.Float(s)
+	} else {
 		return 0, fmt.Errorf(`a time is written out, as "30s" or a number of seconds`)
 	}
-	return int64(s * 1000), nil
+	s, err := workflow.Seconds(v)
+	if err == nil && s <= 0 {
+		err = fmt.Errorf("a time is longer than nothing")
+	}
+	return max(int64(s*1000), 1), err
 }
 
 func texts(x syntax.Expr) (list []string, err error) {

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,6 +107,122 @@ func TestRetry_AttemptsAreTriesInAllAndPausesGrow(t *testing.T) {
 	last := b.want(b.step(workflow.Input{Timer: timer.ID}), "start a [3]#4").Start[0]
 	b.want(b.failed(last, "E"), "failed E: it is so")
 	b.want(b.done(last, "1"), "")
+}
+
+// pauses returns how long the run waits after each of its first failed attempts, in milliseconds.
+func pauses(t *testing.T, call string, n int) (list []int64) {
+	t.Helper()
+	b, e := begin(t, "    return "+call)
+	for range n {
+		e = b.failed(e.Start[0], "E")
+		if len(e.Timers) == 0 {
+			list = append(list, 0)
+			continue
+		}
+		list = append(list, e.Timers[0].At-b.now)
+		b.now = e.Timers[0].At
+		e = b.step(workflow.Input{Timer: e.Timers[0].ID})
+	}
+	return list
+}
+
+func TestRetry_PausesAreFixedLinearOrExponentialUpToACap(t *testing.T) {
+	for call, want := range map[string][]int64{
+		"retry(a(n), attempts = 9)":                                                   {0, 0, 0},
+		"retry(a(n), attempts = 9, backoff = '1s')":                                   {1000, 1000, 1000},
+		"retry(a(n), attempts = 9, backoff = '1s', step = '1s')":                      {1000, 2000, 3000},
+		"retry(a(n), attempts = 9, step = '5s')":                                      {5000, 10000, 15000},
+		"retry(a(n), attempts = 9, backoff = '1s', step = '5s', max_backoff = '7s')":  {1000, 6000, 7000, 7000},
+		"retry(a(n), attempts = 9, backoff = '1s', factor = 2)":                       {1000, 2000, 4000},
+		"retry(a(n), attempts = 9, backoff = '1s', factor = 1.5, max_backoff = '2s')": {1000, 1500, 2000, 2000},
+		"retry(a(n), attempts = 900, backoff = '23h', factor = 100)":                  {23 * 3600_000, 24 * 3600_000, 24 * 3600_000},
+		"retry(timeout(a(n), '1m'), attempts = 9, backoff = 0.5)":                     {500, 500},
+		"timeout(retry(a(n), attempts = 9, backoff = 0.5), '1m')":                     {500, 500},
+		"retry(a(n), attempts = 9, backoff = 60 , factor = 1, max_backoff = '30s')":   {30_000, 30_000},
+	} {
+		if got := pauses(t, call, len(want)); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", call, got, want)
+		}
+	}
+}
+
+// However many attempts there were, a pause is a time: it neither overflows nor becomes negative.
+func TestRetry_HugeNumbersOfAttemptsDoNotOverflow(t *testing.T) {
+	for _, c := range []struct {
+		policy string
+		want   int64
+	}{
+		{"backoff = '1s', factor = 100", 24 * 3600_000},
+		{"backoff = '1s', factor = 100, max_backoff = 3e9", 3e12},
+		{"step = 3e9, max_backoff = 3e9", 3e12},
+		{"max_backoff = '1m'", 0},
+	} {
+		b, e := begin(t, "    return retry(a(n), attempts = 1000000, "+c.policy+")")
+		last := e.Start[0].ID
+		snap, err := b.run.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored := strings.Replace(string(snap), `"n":1,`, `"n":999999,`, 1)
+		if b.run, err = workflow.Load(b.p, []byte(stored)); err != nil || stored == string(snap) {
+			t.Fatal(err, stored)
+		}
+		e = b.step(workflow.Input{Failed: &workflow.Failed{Work: last, Attempt: 999_999, Type: "E"}})
+		got := int64(0)
+		if len(e.Timers) > 0 {
+			got = e.Timers[0].At
+		}
+		if got != c.want {
+			t.Errorf("%s: %d, want %d (%s)", c.policy, got, c.want, said(e))
+		}
+	}
+}
+
+func TestDeadline_FailsTheRunCancelsWhatIsPendingAndUndoes(t *testing.T) {
+	src := "load('actions', 'a', 'undo')\ndef run(n = 3):\n    compensate(undo(1))\n    r = attempt(a(n))\n    sleep('2h')\n    return r.ok\nworkflow('w', run, deadline = '1h')\n"
+	start := func(own int64) (*bench, workflow.Effects) {
+		g, err := Compile("w.star", []byte(src))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := workflow.Prepare(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &bench{T: t, p: p, run: workflow.New(p), now: 500}
+		return b, b.step(workflow.Input{Begin: jsontext.Value("{}"), Deadline: own})
+	}
+	b, e := start(0)
+	deadline := b.want(e, "start a [3]#1, timer 3600500").Timers[0].ID
+	b.now = 3_600_500
+	e = b.want(b.step(workflow.Input{Timer: deadline}), "start undo [1]#1, cancel")
+	b.want(b.step(workflow.Input{Timer: deadline}), "")
+	e = b.want(b.done(e.Start[0], "null"), "failed DeadlineError: the run has not ended within 1h0m0s")
+	if !slices.Equal(e.Outcome.Error.Ancestors, []string{workflow.TimeoutError}) {
+		t.Error(e.Outcome.Error.Ancestors)
+	}
+
+	b, e = start(60_000) // a shorter one of the run itself, and the end before it
+	b.want(e, "start a [3]#1, timer 60500")
+	b.want(b.step(workflow.Input{Cancel: "no"}), "start undo [1]#1, cancel, drop")
+	b, e = start(7_200_000) // a longer one has no effect
+	b.want(e, "start a [3]#1, timer 3600500")
+	e = b.want(b.done(e.Start[0], "1"), "timer 7200500")
+	b.want(b.step(workflow.Input{Timer: e.Timers[0].ID}), "drop, result true")
+}
+
+func TestDeadline_IsWrittenOut(t *testing.T) {
+	for deadline, want := range map[string]string{
+		"'soon'":            `w.star:4:31: the deadline: "soon" is not a duration`,
+		"0":                 "w.star:4:31: the deadline: a time is longer than nothing",
+		"x":                 `w.star:4:31: the deadline: a time is written out, as "30s" or a number of seconds`,
+		"'1h', retries = 3": `w.star:4:47: write workflow("name", run), or workflow("name", run, deadline = "7d")`,
+	} {
+		_, err := Compile("w.star", []byte("x = 1\ndef run(n = 3):\n    return n\nworkflow('w', run, deadline = "+deadline+")\n"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", deadline, err, want)
+		}
+	}
 }
 
 func TestRetry_OnlyOfTheTypesThatAreNamed(t *testing.T) {
@@ -236,23 +353,32 @@ func TestStart_ArgumentsAreChecked(t *testing.T) {
 // Code that cannot become a graph is refused, with its position and advice.
 func TestRefused_WithItsPlaceAndWhatToWriteInstead(t *testing.T) {
 	for body, want := range map[string]string{
-		"    return a(1) + 1":                       "w.star:6:12: the call of an action stands alone",
-		"    x = a(b(1))":                           "w.star:6:11: the call of an action is no argument",
-		"    xs = [a(i) for i in [1] for j in [2]]": "w.star:6:10: a comprehension that calls actions has one for",
-		"    xs = {i: a(i) for i in [1]}":           "w.star:6:10: a comprehension that calls actions has one for",
-		"    if n: x = 1\n    a(1)\n    return x":   "w.star:8:12: variable x may have no value here",
-		"    f = lambda: a(1)":                      "w.star:6:17: the call of an action stands alone",
-		"    def g(): return 1\n    return a(1)":    "w.star:6:5: a function is not defined within one that calls actions",
-		"    a(*[1])":                               "w.star:6:7: the arguments of an action are written out",
-		"    retry(a(1), attempts = n)":             "w.star:6:28: a policy is written out",
-		"    retry(two(1), attempts = 2)":           "w.star:6:5: retry is of an action",
-		"    parallel(n)":                           "w.star:6:14: here stands the call of an action",
-		"    x = a(1) if n else b(2)":               "w.star:6:9: the call of an action stands alone",
-		"    n and a(1)":                            "w.star:6:11: the call of an action stands alone",
-		"    return undefined(1)":                   "w.star:6:12: undefined: undefined",
-		"    _t1 = a(1)":                            "w.star:6:5: names that begin with _",
-		"    sleep('soon')\n    return 0":           "w.star:6:11: \"soon\" is not a duration",
-		"    break":                                 "break not in a loop",
+		"    return a(1) + 1":                                               "w.star:6:12: the call of an action stands alone",
+		"    x = a(b(1))":                                                   "w.star:6:11: the call of an action is no argument",
+		"    xs = [a(i) for i in [1] for j in [2]]":                         "w.star:6:10: a comprehension that calls actions has one for",
+		"    xs = {i: a(i) for i in [1]}":                                   "w.star:6:10: a comprehension that calls actions has one for",
+		"    if n: x = 1\n    a(1)\n    return x":                           "w.star:8:12: variable x may have no value here",
+		"    f = lambda: a(1)":                                              "w.star:6:17: the call of an action stands alone",
+		"    def g(): return 1\n    return a(1)":                            "w.star:6:5: a function is not defined within one that calls actions",
+		"    a(*[1])":                                                       "w.star:6:7: the arguments of an action are written out",
+		"    retry(a(1), attempts = n)":                                     "w.star:6:28: a policy is written out",
+		"    retry(two(1), attempts = 2)":                                   "w.star:6:5: retry is of an action",
+		"    retry(a(1))":                                                   "w.star:6:5: retry needs the number of attempts in all",
+		"    retry(a(1), 3)":                                                "w.star:6:17: write retry(action(...), attempts = 3",
+		"    retry(a(1), attempts = 3, factor = 2)":                         `w.star:6:5: factor needs the first pause: backoff = "1s"`,
+		"    retry(a(1), attempts = 3, backoff = 1, factor = 2, step = 1)":  "w.star:6:5: factor makes each pause a multiple of the one before, and step makes it longer by a time; write one of them",
+		"    retry(a(1), attempts = 3, backoff = 1, factor = 200)":          "w.star:6:5: a factor is from 1 to 100",
+		"    retry(a(1), attempts = 2000000)":                               "attempts are from 1 to 1000000 in all",
+		"    retry(a(1), attempts = 3, backoff = 1e300)":                    "a duration must be at most",
+		"    retry(timeout(retry(a(1), attempts = 3), '1s'), attempts = 2)": "w.star:6:19: retry stands within retry, and a call has one of each; write one retry, with all types of errors",
+		"    timeout(retry(timeout(a(1), '2s'), attempts = 2), '1s')":       "w.star:6:19: timeout stands within timeout, and a call has one of each; write the shorter time",
+		"    parallel(n)":                                                   "w.star:6:14: here stands the call of an action",
+		"    x = a(1) if n else b(2)":                                       "w.star:6:9: the call of an action stands alone",
+		"    n and a(1)":                                                    "w.star:6:11: the call of an action stands alone",
+		"    return undefined(1)":                                           "w.star:6:12: undefined: undefined",
+		"    _t1 = a(1)":                                                    "w.star:6:5: names that begin with _",
+		"    sleep('soon')\n    return 0":                                   "w.star:6:11: \"soon\" is not a duration",
+		"    break":                                                         "break not in a loop",
 	} {
 		_, err := Compile("w.star", []byte("load('actions', 'a', 'b', 'undo')\ndef two(x):\n    y = a(x)\n    return b(y)\ndef run(n = 3):\n"+body+"\nworkflow('w', run)\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -16,14 +16,17 @@ type Source struct {
 	Text     []byte
 	// Name is the name of the workflow, Entry the function that it runs.
 	Name, Entry string
+	// Deadline is that of its runs in milliseconds, 0 for none.
+	Deadline int64
 	// Actions are the names of the actions, by variable.
 	Actions map[string]string
 }
 
-// Declared is a call workflow("name", run) at the top of a file.
+// Declared is a call workflow("name", run, deadline = ...) at the top of a file.
 type Declared struct {
 	Pos         syntax.Position
 	Name, Entry string
+	Deadline    int64 // in milliseconds, 0 for none
 }
 
 // Declarations returns the workflows and the actions that a file declares: statements workflow("name", run), and
@@ -42,7 +45,7 @@ func Declarations(f *syntax.File) (list []Declared, actions map[string]string, e
 				if err := c.workflow(call); err != nil {
 					return nil, nil, err
 				}
-				list = append(list, Declared{Pos: syntax.Start(call), Name: c.graph.Name, Entry: c.entry})
+				list = append(list, Declared{Pos: syntax.Start(call), Name: c.graph.Name, Entry: c.entry, Deadline: c.graph.Deadline})
 			}
 		}
 	}
@@ -108,7 +111,7 @@ func Within(src Source) (*workflow.Graph, error) {
 	}
 	c := &compiler{
 		text: newText(src.Text), actions: src.Actions, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, entry: src.Entry,
-		graph: &workflow.Graph{Format: workflow.Format, Name: src.Name},
+		graph: &workflow.Graph{Format: workflow.Format, Name: src.Name, Deadline: src.Deadline},
 	}
 	w := within{c: c, top: map[string]syntax.Stmt{}, loaded: map[*syntax.Ident]string{}, used: map[syntax.Stmt]bool{}}
 	w.index(f)
