@@ -22,7 +22,7 @@ func (r *Run) arguments(f *frame, c *Call) (args starlark.Tuple, named *starlark
 			return args, named, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("the arguments of %s%s are no pair of a tuple and a dict", c.Action, c.Func)
+	return nil, nil, fmt.Errorf("the arguments of %s are no pair of a tuple and a dict", c.describe())
 }
 
 // called is a call with its evaluated arguments.
@@ -97,7 +97,7 @@ func (r *Run) start(f *frame, at int, list []called) error {
 		return r.complete(f)
 	}
 	if len(r.works)+len(list) > maxOpen {
-		return &Failure{Name: LimitError, Message: fmt.Sprintf("more than %d actions at once", maxOpen)}
+		return &Failure{Name: LimitError, Message: fmt.Sprintf("more than %d calls at once", maxOpen)}
 	}
 	key := f.key(at)
 	for i := range list {
@@ -117,12 +117,8 @@ func (r *Run) start(f *frame, at int, list []called) error {
 			continue
 		}
 		w := &work{id: key + "/" + strconv.Itoa(i), frame: f, slot: i, node: c.node, number: c.number, call: c.call, attempt: 1}
-		var err error
-		if w.args, err = ToJSON(c.args); err == nil {
-			w.named, err = ToJSON(c.named)
-		}
-		if err != nil {
-			err = fmt.Errorf("arguments of action %s: %w", c.call.Action, err)
+		if err := w.take(c); err != nil {
+			err = fmt.Errorf("arguments of %s: %w", c.call.describe(), err)
 			if err := r.settle(f, i, failureOf(err)); err != nil {
 				return err
 			}
@@ -140,7 +136,7 @@ func (r *Run) start(f *frame, at int, list []called) error {
 
 func (r *Run) attempt(w *work) {
 	w.step = r.step
-	next := Work{ID: w.id, Attempt: w.attempt, Action: w.call.Action, Args: w.args, Named: w.named}
+	next := Work{ID: w.id, Attempt: w.attempt, Action: w.call.Action, Child: w.call.Child, Args: w.args, Named: w.named}
 	if w.call.Policy != nil {
 		next.Timeout = w.call.Policy.Timeout
 	}
@@ -152,7 +148,7 @@ func (r *Run) done(w *work, result jsontext.Value) error {
 	if len(result) > 0 {
 		var err error
 		if v, err = FromJSON(result); err != nil {
-			return fmt.Errorf("the result of %s (%s): %w", w.call.Action, w.id, err)
+			return fmt.Errorf("the result of %s (%s): %w", w.call.describe(), w.id, err)
 		}
 	}
 	delete(r.works, w.id)
@@ -165,7 +161,7 @@ func (r *Run) failed(w *work, f *Failed) error {
 	if len(f.Detail) > 0 {
 		v, err := FromJSON(f.Detail)
 		if err != nil {
-			return fmt.Errorf("the error of %s (%s): %w", w.call.Action, w.id, err)
+			return fmt.Errorf("the error of %s (%s): %w", w.call.describe(), w.id, err)
 		}
 		fail.Detail = v
 	}
@@ -220,7 +216,7 @@ func (r *Run) complete(f *frame) error {
 	n := r.node(f, a.node)
 	var v starlark.Value
 	switch {
-	case n.Kind == Action:
+	case n.Kind == Action || n.Kind == Child:
 		v = a.results[0]
 	case n.List:
 		v = starlark.NewList(a.results)

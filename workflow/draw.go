@@ -52,10 +52,10 @@ func (e Edge) label() string {
 func (n *Node) label(most int) string {
 	var text string
 	switch n.Kind {
-	case Action, Fan:
+	case Action, Child, Fan:
 		var calls []string
 		for i := range n.Calls {
-			calls = append(calls, n.Calls[i].Action+n.Calls[i].Func)
+			calls = append(calls, n.Calls[i].label(n.Kind))
 		}
 		text = strings.Join(calls, ", ")
 		if n.Each != nil {
@@ -106,6 +106,8 @@ func (g *Graph) DOT() string {
 				shape = ", shape=diamond"
 			case Action, Fan:
 				shape = ", style=filled, fillcolor=\"#dceeff\""
+			case Child:
+				shape = ", peripheries=2, style=filled, fillcolor=\"#e8dcff\""
 			}
 			fmt.Fprintf(&b, "    n%d_%d [label=%q%s];\n", i, n, f.Nodes[n].label(40), shape)
 		}
@@ -153,6 +155,8 @@ func (g *Graph) Mermaid() string {
 				left, right = "{{", "}}"
 			case Branch:
 				left, right = "{", "}"
+			case Child:
+				left, right = "[[", "]]"
 			}
 			fmt.Fprintf(&b, "    n%d_%d%s\"%s\"%s\n", i, n, left, quote.Replace(f.Nodes[n].label(40)), right)
 		}

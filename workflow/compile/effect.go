@@ -28,8 +28,7 @@ func (l *lowering) effect(x syntax.Expr, into *workflow.Code) {
 	case name == "attempt":
 		l.attempt(call, into)
 	default:
-		n := workflow.Node{Kind: workflow.Action, Into: into, Calls: []workflow.Call{l.call(x, nil)}}
-		l.step(n, at)
+		l.step(single(l.call(x, nil), into), at)
 	}
 }
 
@@ -47,7 +46,9 @@ func (l *lowering) attempt(call *syntax.CallExpr, into *workflow.Code) {
 		l.wait(inner, into, true)
 		return
 	}
-	l.step(workflow.Node{Kind: workflow.Action, Into: into, Attempt: true, Calls: []workflow.Call{l.call(call.Args[0], nil)}}, syntax.Start(call))
+	n := single(l.call(call.Args[0], nil), into)
+	n.Attempt = true
+	l.step(n, syntax.Start(call))
 }
 
 func (l *lowering) sleep(call *syntax.CallExpr, into *workflow.Code) {
@@ -135,6 +136,8 @@ func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 		return out
 	case name == "retry" || name == "timeout":
 		return l.policy(call, name, own)
+	case name == childName || l.c.workflows[name] != "":
+		return l.child(call, name, own)
 	case l.c.actions[name] != "":
 		out.Action = l.c.actions[name]
 	default:
@@ -182,6 +185,9 @@ func (l *lowering) policy(call *syntax.CallExpr, name string, own []string) work
 	out := l.call(call.Args[0], own)
 	if out.Func != "" {
 		l.refuse(call, "%s is of an action, and %s is a function", name, out.Func)
+	}
+	if name == "retry" && l.named[out.Args] {
+		l.refuse(call, "a child with an id is one run, which is not started again: leave the id out, and each attempt has a run of its own")
 	}
 	if out.Policy == nil {
 		out.Policy = &workflow.Policy{}
