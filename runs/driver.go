@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -65,11 +66,14 @@ type driver struct {
 	pending map[string]pending
 	bytes   int // of the arguments of what is pending
 	armed   int64
+	// chain are the run and those above it that wait for its end, as SPACE/RUN, from the first on, without itself.
+	chain []string
 }
 
-// pending is a task that has been started.
+// pending is a task that has been started, or a child.
 type pending struct {
-	Action  string `json:"action"`
+	Action  string `json:"action,omitzero"`
+	Child   string `json:"child,omitzero"` // the workflow
 	Attempt int    `json:"attempt"`
 	Bytes   int    `json:"bytes"`
 }
@@ -79,6 +83,8 @@ type plan struct {
 	start   []workflow.Work
 	cancel  map[string]pending
 	outcome *workflow.Outcome
+	// cancelled is set if the run was ended by a cancellation.
+	cancelled bool
 	// delta is how the size of the arguments of pending tasks changes, by action.
 	delta map[string]int
 	// timer is set if the timer of the run has to be set to a time, or cancelled if that is 0.
@@ -113,10 +119,11 @@ func (d *driver) apply(rec *record, room func(w *workflow.Work, delta int) bool)
 		}
 	}
 	if p.outcome != nil {
+		p.cancelled = rec.Cancel != ""
 		d.queue, d.timers = nil, map[string]int64{}
 	}
 	for n := 0; len(d.queue) > 0; n++ {
-		if next := &d.queue[0]; room == nil && n == rec.Started || room != nil && (d.full(next) || !room(next, p.delta[next.Action])) {
+		if next := &d.queue[0]; room == nil && n == rec.Started || room != nil && (d.full(next) || next.Child == "" && !room(next, p.delta[next.Action])) {
 			break
 		}
 		d.begin(&p)
@@ -144,9 +151,13 @@ func (d *driver) begin(p *plan) {
 	w := d.queue[0]
 	d.queue = d.queue[1:]
 	size := sizeOf(&w)
-	d.pending[w.ID] = pending{Action: w.Action, Attempt: w.Attempt, Bytes: size}
+	d.pending[w.ID] = pending{Action: w.Action, Child: w.Child, Attempt: w.Attempt, Bytes: size}
 	d.bytes += size
-	p.delta[w.Action] += size
+	if w.Child == "" {
+		p.delta[w.Action] += size
+	} else if w.Timeout > 0 {
+		d.timers[childTimer+w.ID] = d.now + w.Timeout
+	}
 	p.start = append(p.start, w)
 }
 
@@ -155,7 +166,11 @@ func (d *driver) end(id string, p *plan) (was pending, is bool) {
 	if was, is = d.pending[id]; is {
 		delete(d.pending, id)
 		d.bytes -= was.Bytes
-		p.delta[was.Action] -= was.Bytes
+		if was.Child == "" {
+			p.delta[was.Action] -= was.Bytes
+		} else {
+			delete(d.timers, childTimer+id)
+		}
 	}
 	return was, is
 }
@@ -178,6 +193,10 @@ func (d *driver) inputs(rec *record, p *plan) []workflow.Input {
 		var list []workflow.Input
 		for _, id := range d.due() {
 			delete(d.timers, id)
+			if work, is := strings.CutPrefix(id, childTimer); is {
+				list = append(list, d.childTimedOut(work, p))
+				continue
+			}
 			list = append(list, workflow.Input{Now: d.now, Timer: id})
 		}
 		return list
@@ -243,14 +262,24 @@ func (d *driver) step(in workflow.Input, p *plan) error {
 	}
 	for i := range e.Start {
 		w := e.Start[i]
-		if size := sizeOf(&w); size > MaxValue {
-			why := &workflow.Failed{Work: w.ID, Attempt: w.Attempt, Type: workflow.LimitError, Message: fmt.Sprintf("the arguments of %s have %d bytes; at most %d are possible: pass a reference to what is large", w.Action, size, MaxValue)}
+		if why := d.refused(&w); why != nil {
 			if err := d.step(workflow.Input{Now: d.now, Failed: why}, p); err != nil {
 				return err
 			}
 			continue
 		}
 		d.queue = append(d.queue, w)
+	}
+	return nil
+}
+
+// refused returns why a call cannot be made, nil if it can.
+func (d *driver) refused(w *workflow.Work) *workflow.Failed {
+	if size := sizeOf(w); size > MaxValue {
+		return &workflow.Failed{Work: w.ID, Attempt: w.Attempt, Type: workflow.LimitError, Message: fmt.Sprintf("the arguments of %s have %d bytes; at most %d are possible: pass a reference to what is large", w.Action+w.Child, size, MaxValue)}
+	}
+	if w.Child != "" {
+		return d.refusedChild(w)
 	}
 	return nil
 }

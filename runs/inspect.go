@@ -25,6 +25,10 @@ type Status struct {
 	// Result and Error are how it ended.
 	Result model.Value
 	Error  *ActionError
+	// Parent is the run that has started this one, nil if none has. Children are those that it has started or joined,
+	// as far as they are kept: all that have not ended, and the last of the others.
+	Parent   *RunName
+	Children []Child
 	// Waiting is what the run waits for, and Queued the number of actions that wait for others of the run or the
 	// space. Timers are the times of its timers, by ID. They are known of a run that has not ended, by Inspect.
 	Waiting []workflow.Open
@@ -52,10 +56,12 @@ func StatusOf(id string, doc model.Value) (*Status, error) {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	s.Steps = at.n
+	s.Parent = parentOf(doc)
 	if e := doc.Get("error"); !e.IsAbsent() {
 		s.Error = &ActionError{}
 		s.Error.Type, _ = e.Get("type").AsString()
 		s.Error.Message, _ = e.Get("message").AsString()
+		s.Error.Ancestors = textsOf(e.Get("ancestors"))
 		if d := e.Get("detail"); !d.IsAbsent() {
 			s.Error.Detail = []byte(d.String())
 		}
@@ -71,8 +77,15 @@ func Inspect(id string, read func(doc string) (model.Value, error)) (*Status, er
 		return nil, err
 	}
 	s, err := StatusOf(id, doc)
-	if err != nil || s.State != Running {
+	if err != nil {
 		return s, err
+	}
+	children, err := read(childrenDoc(id))
+	if err != nil {
+		return s, err
+	}
+	if s.Children = childrenOf(children); s.State != Running {
+		return s, nil
 	}
 	graph, err := read(graphDoc(s.Version))
 	if err != nil {

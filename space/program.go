@@ -31,6 +31,7 @@ type Program struct {
 	tasks    taskLists
 	limits   map[string]time.Duration
 	payloads map[string]func(model.Value) error
+	notice   func(tx *Tx, ev *model.Event) error // sees failure notices first, nil for none
 }
 
 // Handler changes documents in answer to an event. It runs in a transaction: all of its reads and writes go
@@ -127,11 +128,27 @@ func (p *Program) CheckPayload(stream string, v model.Value) error {
 // handler returns the handler of a stream, nil if there is none. If the program does not handle failure
 // notices, they succeed without effect.
 func (p *Program) handler(stream string) Handler {
-	if h := p.handlers[stream]; h != nil || stream != model.Undelivered {
+	h := p.handlers[stream]
+	if stream != model.Undelivered {
 		return h
 	}
-	return ignore
+	if h == nil {
+		h = ignore
+	}
+	if p.notice == nil {
+		return h
+	}
+	return func(tx *Tx, ev *model.Event) (model.Value, error) {
+		if err := p.notice(tx, ev); err != nil {
+			return model.Value{}, err
+		}
+		return h(tx, ev)
+	}
 }
+
+// Notice sets a function that sees each failure notice before the handler of the program does, if it has one: a library
+// that sends events learns so that one of them was not delivered.
+func (p *Program) Notice(f func(tx *Tx, ev *model.Event) error) { p.notice = f }
 
 // unhandled returns the message for a stream without a handler, naming some streams that have one.
 func (p *Program) unhandled(stream string) string {

@@ -152,4 +152,3 @@ func (l *lowering) child(call *syntax.CallExpr, name string, own []string) (out 
 	}
 	return out
 }
-
