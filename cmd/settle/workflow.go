@@ -136,12 +136,14 @@ type statusLine struct {
 	Waiting  []string          `json:"waiting,omitzero"`
 	Result   model.Value       `json:"result,omitzero"`
 	Error    *runs.ActionError `json:"error,omitzero"`
+	Parent   string            `json:"parent,omitzero"`
+	Children []childLine       `json:"children,omitzero"`
 }
 
 func lineOf(s *flow.Status) statusLine {
 	return statusLine{
 		Run: s.ID, Workflow: s.Workflow, Version: s.Version, State: string(s.State), Started: s.Started, Ended: s.Ended, Steps: s.Steps,
-		Waiting: flow.Describe(s), Result: s.Result, Error: s.Error,
+		Waiting: flow.Describe(s), Result: s.Result, Error: s.Error, Parent: parentText(s), Children: childLines(s),
 	}
 }
 
@@ -185,6 +187,7 @@ const maxWaiting = 20
 
 func printStatus(io streams, s *flow.Status) {
 	fmt.Fprintf(io.out, "%s: workflow %s, %s, %d steps\n", s.ID, s.Workflow, s.State, s.Steps)
+	printFamily(io, s)
 	list := flow.Describe(s)
 	for _, text := range list[:min(len(list), maxWaiting)] {
 		fmt.Fprintln(io.out, "  waits for", text)
@@ -230,7 +233,7 @@ func (c *workflowListCmd) Run(ctx context.Context, io streams) error {
 				}
 				continue
 			}
-			fmt.Fprintf(io.out, "%-9s  %s  %s  %s\n", s.State, time.UnixMilli(s.Started).UTC().Format(time.RFC3339), s.Workflow, id)
+			fmt.Fprintf(io.out, "%-9s  %s  %s  %s%s\n", s.State, time.UnixMilli(s.Started).UTC().Format(time.RFC3339), s.Workflow, id, childMark(s))
 		}
 		if n == 0 && !c.JSON {
 			fmt.Fprintln(io.err, "there are no such runs in space", c.Space)

@@ -136,7 +136,7 @@ func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 		return out
 	case name == "retry" || name == "timeout":
 		return l.policy(call, name, own)
-	case name == childName || l.c.workflows[name] != "":
+	case name == childName && !l.c.bound || l.c.workflows[name] != "":
 		return l.child(call, name, own)
 	case l.c.actions[name] != "":
 		out.Action = l.c.actions[name]
