@@ -31,6 +31,7 @@ type Builder struct {
 	names     int
 	version   string
 	functions starlark.StringDict
+	err       error // the first mistake
 }
 
 // edge is an edge without a target yet.
@@ -51,6 +52,10 @@ func Define[In, Out any](w *Workflows, name, version string, build func(b *Build
 	b := &Builder{f: &g.Funcs[0], version: version, functions: starlark.StringDict{}}
 	out := build(b, Value[In]{"arguments"})
 	b.add(workflow.Node{Kind: workflow.Return, Code: b.code(out.name, out.name)})
+	if b.err != nil {
+		w.note(fmt.Errorf("workflow %s: %w", name, b.err))
+		return
+	}
 	w.add(g, b.functions)
 }
 

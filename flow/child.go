@@ -14,6 +14,7 @@ type childCall struct {
 	b      *Builder
 	in     string // the variable of the arguments
 	named  []string
+	id     bool
 	away   bool
 	policy *workflow.Policy
 }
@@ -45,7 +46,10 @@ func InSpace[In any](name func(in In) string) ChildOption {
 // WithID gives the child an ID, which follows from its arguments. If a run of that ID exists with the same workflow and
 // arguments, the call waits for that one. By default the ID follows from the run and the call, and is new for each attempt.
 func WithID[In any](id func(in In) string) ChildOption {
-	return childOption(func(c *childCall) { c.name("id", textOf(id)) })
+	return childOption(func(c *childCall) {
+		c.id = true
+		c.name("id", textOf(id))
+	})
 }
 
 // textOf returns a function with a text as its result as one of the graph.
@@ -69,6 +73,9 @@ func (b *Builder) child(name, in string, options []ChildOption) workflow.Call {
 	c := childCall{b: b, in: in}
 	for _, o := range options {
 		o.ofChild(&c)
+	}
+	if c.id && c.policy != nil && c.policy.Attempts > 1 && b.err == nil {
+		b.err = fmt.Errorf("child %s has Retry and WithID: a child with an ID is one run, which is not started again; without one, each attempt has a run of its own", name)
 	}
 	return workflow.Call{
 		Child: name, Away: c.away, Policy: c.policy,

@@ -81,11 +81,18 @@ func TestChild_InTheTestKit(t *testing.T) {
 	}
 }
 
-func TestChild_OfAnUnknownWorkflowIsAMistake(t *testing.T) {
+func TestChild_MistakesAreReportedByRegister(t *testing.T) {
 	t.Parallel()
 	w := flow.New(settle.NewProgram("p"))
 	flow.Define(w, "w", "1", func(b *flow.Builder, in flow.Value[parcel]) flow.Value[int] { return flow.Child[int](b, "none", in) })
 	if err := w.Register(); err == nil || !strings.Contains(err.Error(), `workflow w starts runs of workflow "none", and this program has w`) {
+		t.Error(err)
+	}
+	w = flow.New(settle.NewProgram("p"))
+	flow.Define(w, "w", "1", func(b *flow.Builder, in flow.Value[parcel]) flow.Value[int] {
+		return flow.Child[int](b, "w", in, flow.WithID(func(parcel) string { return "x" }), flow.Retry(2, time.Second))
+	})
+	if err := w.Register(); err == nil || !strings.Contains(err.Error(), "workflow w: child w has Retry and WithID") {
 		t.Error(err)
 	}
 }

@@ -35,6 +35,10 @@ const (
 	keptChildren = 64
 	// maxReports is the number of ends that one transaction sends.
 	maxReports = 256
+	// maxChildBytes bounds what the starts of one step need in its commit, and childBytes is what each needs besides its
+	// arguments and its chain. The others wait for the next step.
+	maxChildBytes = 160 << 10
+	childBytes    = 500
 	// maxLinks is the place in a chain of events (model.Event.Depth) from which on ends are sent with a delay, which
 	// begins a new chain: a loop of children is no runaway.
 	maxLinks = 500
@@ -95,6 +99,18 @@ func (d *driver) refusedChild(w *workflow.Work) *workflow.Failed {
 		return nil
 	}
 	return f
+}
+
+// costOf returns what the start of a child needs in a commit, 0 for an action.
+func (d *driver) costOf(w *workflow.Work) int {
+	if w.Child == "" {
+		return 0
+	}
+	n := sizeOf(w) + childBytes
+	for _, name := range d.chain {
+		n += len(name) + 3
+	}
+	return n
 }
 
 // childTimedOut ends the wait for a child, and returns the input of that.

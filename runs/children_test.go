@@ -496,3 +496,77 @@ func TestRegister_RefusesChildrenOfUnknownWorkflows(t *testing.T) {
 		}
 	}
 }
+
+// A run with pending children can be stored as a snapshot and loaded, with the time limits of the children.
+func TestChild_SurvivesASnapshotOfItsParent(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		f := newFamily(t, simkit.Options{Lenient: true}, map[string]string{
+			"w": `
+def work(text):
+    n = 0
+    for i in range(8):
+        x = inc(i)
+        y = child("big", {"text": text}, space = "other")
+        n += x
+    return n
+
+def run():
+    r = parallel(timeout(child("leaf", {}, space = "other", id = "c"), "1h"), work("y" * 20000), on_error = "collect")
+    return [r[0], r[1]]
+`,
+			"leaf": "def run(): return slow(3)",
+			"big":  "def run(text): return text",
+		})
+		f.begin("s", "r", "{}")
+		f.restart = true
+		f.performAll("slow")
+		if f.in("s").Value(snapshotDoc("r")).IsAbsent() {
+			t.Fatal("there is no snapshot")
+		}
+		if got := f.of("other", "c"); got != "running" {
+			t.Error(got)
+		}
+		want := "[3,36]"
+		if late {
+			f.pass(time.Hour, "slow")
+			want = `[{"message":"child leaf has not ended in time","type":"TimeoutError"},36]`
+		}
+		f.performAll()
+		if got := f.of("s", "r"); got != want {
+			t.Errorf("late %v: %s, want %s", late, got, want)
+		}
+		if state := f.childState("s", "r", "c"); late != (state == Cancelled) {
+			t.Errorf("late %v: the child is %s", late, state)
+		}
+		f.tidied()
+	}
+}
+
+// A step that starts and cancels as much as it may fits into a commit, also far down in a chain of runs with long names.
+func TestChild_StartsOfAStepFitIntoACommit(t *testing.T) {
+	t.Parallel()
+	far := strings.Repeat("x", model.MaxNameLen-2)
+	f := newFamily(t, simkit.Options{Lenient: true}, map[string]string{
+		"w": `
+def run(n, away):
+    if n > 0:
+        return child("w", {"n": n - 1, "away": away}, space = away + "-" + str(n % 2), id = "run-with-a-long-name-of-40-characters-" + str(n + 9))
+    a = attempt(parallel(child("fails", {}), parallel_leaves(away)))
+    b = parallel([child("leaf", {"text": "x" * 400}, space = away + "-0") for i in range(300)])
+    return [a.error.type, a.error.message == "e" * 100000, len(b)]
+
+def parallel_leaves(away):
+    return parallel([child("leaf", {"text": "x" * 400}, space = away + "-1") for i in range(300)])
+`,
+		"fails": "def run():\n    inc(1)\n    fail(\"e\" * 100000)",
+		"leaf":  "def run(text):\n    return slow(1)",
+	})
+	f.begin(far+"-0", "r", fmt.Sprintf(`{"n":30,"away":%q}`, far))
+	f.performAll("slow")
+	f.performAll()
+	if got := f.of(far+"-0", "r"); got != `["Error",true,300]` {
+		t.Error(got)
+	}
+	f.tidied()
+}

@@ -122,10 +122,13 @@ func (d *driver) apply(rec *record, room func(w *workflow.Work, delta int) bool)
 		p.cancelled = rec.Cancel != ""
 		d.queue, d.timers = nil, map[string]int64{}
 	}
+	children := 0 // what those that are started in this step need in its commit
 	for n := 0; len(d.queue) > 0; n++ {
-		if next := &d.queue[0]; room == nil && n == rec.Started || room != nil && (d.full(next) || next.Child == "" && !room(next, p.delta[next.Action])) {
+		next := &d.queue[0]
+		if room == nil && n == rec.Started || room != nil && d.waits(next, children, p.delta, room) {
 			break
 		}
+		children += d.costOf(next)
 		d.begin(&p)
 	}
 	if room == nil && rec.Started != len(p.start) {
@@ -141,6 +144,14 @@ func (d *driver) apply(rec *record, room func(w *workflow.Work, delta int) bool)
 // full reports whether a task has to wait for others of its run.
 func (d *driver) full(w *workflow.Work) bool {
 	return len(d.pending) >= maxTasks || len(d.pending) > 0 && d.bytes+sizeOf(w) > maxTaskBytes
+}
+
+// waits reports whether a call has to wait for others, of its run, of its space, or of this step.
+func (d *driver) waits(w *workflow.Work, children int, delta map[string]int, room func(w *workflow.Work, delta int) bool) bool {
+	if w.Child != "" {
+		return d.full(w) || children > 0 && children+d.costOf(w) > maxChildBytes
+	}
+	return d.full(w) || !room(w, delta[w.Action])
 }
 
 // stuck reports whether tasks wait and none is pending, whose end would start them.

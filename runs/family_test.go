@@ -207,3 +207,14 @@ func (f *family) tidied() {
 		f.clean()
 	}
 }
+
+// childState returns the state of a child, as its parent knows it.
+func (f *family) childState(in, id, child string) State {
+	f.Helper()
+	for _, c := range childrenOf(f.in(in).Value(childrenDoc(id))) {
+		if c.Run == child {
+			return c.State
+		}
+	}
+	return ""
+}

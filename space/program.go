@@ -31,7 +31,7 @@ type Program struct {
 	tasks    taskLists
 	limits   map[string]time.Duration
 	payloads map[string]func(model.Value) error
-	notice   func(tx *Tx, ev *model.Event) error // sees failure notices first, nil for none
+	notices  []func(tx *Tx, ev *model.Event) error // see failure notices before the handler
 }
 
 // Handler changes documents in answer to an event. It runs in a transaction: all of its reads and writes go
@@ -135,20 +135,22 @@ func (p *Program) handler(stream string) Handler {
 	if h == nil {
 		h = ignore
 	}
-	if p.notice == nil {
+	if len(p.notices) == 0 {
 		return h
 	}
 	return func(tx *Tx, ev *model.Event) (model.Value, error) {
-		if err := p.notice(tx, ev); err != nil {
-			return model.Value{}, err
+		for _, see := range p.notices {
+			if err := see(tx, ev); err != nil {
+				return model.Value{}, err
+			}
 		}
 		return h(tx, ev)
 	}
 }
 
-// Notice sets a function that sees each failure notice before the handler of the program does, if it has one: a library
-// that sends events learns so that one of them was not delivered.
-func (p *Program) Notice(f func(tx *Tx, ev *model.Event) error) { p.notice = f }
+// Notice adds a function that sees each failure notice before the handler of the program does, if it has one, and in its
+// transaction: a library that sends events learns so that one of them was not delivered.
+func (p *Program) Notice(see func(tx *Tx, ev *model.Event) error) { p.notices = append(p.notices, see) }
 
 // unhandled returns the message for a stream without a handler, naming some streams that have one.
 func (p *Program) unhandled(stream string) string {
