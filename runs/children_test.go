@@ -243,6 +243,9 @@ func TestChild_JoinsARunThatExists(t *testing.T) {
 	if got := f.of("other", "one"); got != "running" {
 		t.Errorf("the run that calls have joined: %s", got)
 	}
+	if n := f.in("other").Value(Doc("one")).Get("joined").Len(); n != 2 {
+		t.Errorf("%d calls wait for it", n)
+	}
 	f.restart = true
 	f.performAll()
 	f.begin("s", "late", `{"n":1}`)
@@ -275,6 +278,23 @@ func TestChild_EndReachesAllThatHaveJoined(t *testing.T) {
 		}
 	}
 	f.tidied()
+}
+
+func TestChild_CallsThatJoinAreBounded(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t, simkit.Options{Lenient: true}, map[string]string{
+		"w":    "def run(n):\n    a = attempt(child(\"leaf\", {}, id = \"one\"))\n    return a.error.message",
+		"leaf": "def run(): return wait(\"end\")",
+	})
+	for i := range maxJoined + 2 { // and one that starts it
+		f.begin("s", fmt.Sprintf("r%d", i), fmt.Sprintf(`{"n":%d}`, i))
+	}
+	if got, want := f.of("s", fmt.Sprintf("r%d", maxJoined+1)), `"1000 calls have joined run one; more are not possible"`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := f.of("s", fmt.Sprintf("r%d", maxJoined)); got != "running" {
+		t.Error(got)
+	}
 }
 
 // A start that is refused fails its call, with a type and words; the space that refuses it has no dead letter, and nothing
@@ -368,38 +388,50 @@ func TestChild_ChainsHaveAnEnd(t *testing.T) {
 // Of many children, 256 are pending at a time, and the status of the parent has a bounded number of them.
 func TestChild_OfThousandsFewArePending(t *testing.T) {
 	t.Parallel()
-	f := newFamily(t, simkit.Options{Lenient: true}, map[string]string{
+	workflows := map[string]string{
 		"w":    "def run(n):\n    rs = parallel([child(\"leaf\", {\"n\": i}, space = \"other\") for i in range(n)])\n    return sum(rs)",
 		"leaf": "def run(n): return slow(n)",
-	})
-	f.begin("s", "r", `{"n":1500}`)
+	}
+	f := newFamily(t, simkit.Options{Lenient: true}, workflows)
+	f.begin("s", "r", `{"n":1100}`)
 	if got := len(f.runsOf("other")); got != maxTasks {
 		t.Errorf("%d children", got)
 	}
 	f.performAll()
-	if got := f.of("s", "r"); got != fmt.Sprint(1500*1499/2) {
+	if got := f.of("s", "r"); got != fmt.Sprint(1100*1099/2) {
 		t.Error(got)
+	}
+	if n := len(f.runsOf("other")); n > maxEnded+maxTasks {
+		t.Errorf("%d runs are kept", n)
 	}
 	if n := f.in("s").Value(childrenDoc("r")).Len(); n > maxTasks+keptChildren+maxTasks {
 		t.Errorf("the status has %d children", n)
 	}
 	f.tidied()
+
+	f = newFamily(t, simkit.Options{Lenient: true}, workflows)
+	f.restart = true
+	f.begin("s", "r", `{"n":260}`)
+	f.performAll()
+	if got := f.of("s", "r"); got != fmt.Sprint(260*259/2) {
+		t.Errorf("with restarts: %s", got)
+	}
+	f.tidied()
 }
 
-// A loop of thousands of children that do nothing is no runaway chain of events, which would end in a dead letter.
+// A loop of many children that do nothing is no runaway chain of events, which would end in a dead letter.
 func TestChild_LoopIsNoChainWithoutEnd(t *testing.T) {
 	t.Parallel()
-	f := newFamily(t, simkit.Options{Lenient: true}, map[string]string{
+	o := simkit.Options{Lenient: true}
+	o.Space.MaxChain = maxLinks + 3*maxDepth
+	f := newFamily(t, o, map[string]string{
 		"w":    "def run(n):\n    x = 0\n    while x < n:\n        x = child(\"leaf\", {\"n\": x}, space = \"other\")\n    return x",
 		"leaf": "def run(n): return n + 1",
 	})
-	f.begin("s", "r", `{"n":6000}`)
+	f.begin("s", "r", `{"n":700}`)
 	f.pass(time.Minute)
-	if got := f.of("s", "r"); got != "6000" {
+	if got := f.of("s", "r"); got != "700" {
 		t.Error(got)
-	}
-	if n := len(f.runsOf("other")); n > maxEnded {
-		t.Errorf("%d runs are kept", n)
 	}
 	f.tidied()
 }
@@ -541,6 +573,27 @@ def run():
 		}
 		f.tidied()
 	}
+}
+
+// The time limit of a child ends with it, and leaves nothing in its parent.
+func TestChild_TimeLimitEndsWithTheChild(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t, simkit.Options{}, map[string]string{
+		"w":    "def run():\n    for i in range(5):\n        timeout(child(\"leaf\", {}), \"1h\")\n        attempt(timeout(retry(child(\"fails\", {}), attempts = 2, backoff = \"1h\"), \"1m\"))\n    timeout(child(\"long\", {}), \"1h\")\n    return 1",
+		"leaf": "def run(): return 1", "fails": "def run(): fail('no')", "long": "def run(): return slow(1)",
+	})
+	f.begin("s", "r", "{}")
+	f.pass(5*time.Hour, "slow")
+	s, err := Inspect("r", func(doc string) (model.Value, error) { return f.in("s").Value(doc), nil })
+	if err != nil || len(s.Timers) != 1 || len(s.Waiting) != 1 || s.Waiting[0].Child != "long" || len(s.Children) != 16 {
+		t.Errorf("%+v %v", s, err)
+	}
+	f.pass(59*time.Minute, "slow")
+	f.performAll()
+	if got := f.of("s", "r"); got != "1" {
+		t.Error(got)
+	}
+	f.tidied()
 }
 
 // A step that starts and cancels as much as it may fits into a commit, also far down in a chain of runs with long names.
