@@ -33,7 +33,7 @@ workflow("leaf", run)
 `
 
 // Workers are killed and messages are lost while runs in several spaces wait for each other. Each has the outcome that it has
-// without that, nothing waits for ever, and every event is handled once.
+// without that, nothing waits without end, and every event is handled once.
 func TestChild_InAFleetWithFaults(t *testing.T) {
 	t.Parallel()
 	p := settle.NewProgram("p")

@@ -35,10 +35,11 @@ func shop(w *flow.Workflows) {
 		flow.Sleep(b, time.Hour)
 		return flow.Call(b, ship, flow.Map(b, in, func(p parcel) int { return p.Order }))
 	})
-	ofOrder := flow.InSpace(func(p parcel) string { return fmt.Sprintf("order-%d", p.Order) })
 	flow.Define(w, "shop", "1", func(b *flow.Builder, in flow.Value[struct{}]) flow.Value[shipped] {
 		one := flow.Child[string](b, "shipping", flow.Const(b, parcel{1}), flow.WithID(func(p parcel) string { return fmt.Sprintf("ship-%d", p.Order) }))
-		all := flow.EachChild[string](b, "shipping", flow.Const(b, []parcel{{2}, {3}}), ofOrder)
+		parcels := flow.Const(b, []parcel{{2}, {3}})
+		ofOrder := flow.InSpace(func(p parcel) string { return fmt.Sprintf("order-%d", p.Order) })
+		all := flow.EachChild[string](b, "shipping", parcels, ofOrder)
 		lost := flow.TryChild[string](b, "shipping", flow.Const(b, parcel{13}), ofOrder, flow.Retry(2, time.Minute, "Late"))
 		late := flow.TryChild[string](b, "shipping", flow.Const(b, parcel{4}), ofOrder, flow.Within(time.Minute))
 		out := flow.Map2(b, one, all, func(one string, all []string) shipped { return shipped{Alone: one, All: all} })

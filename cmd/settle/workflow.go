@@ -22,7 +22,7 @@ import (
 // workflowCmd is `settle workflow`.
 type workflowCmd struct {
 	Start   workflowStartCmd   `cmd:"" help:"Start a run of a workflow."`
-	Status  workflowStatusCmd  `cmd:"" help:"Print the state of a run, and what it waits for."`
+	Status  workflowStatusCmd  `cmd:"" help:"Print the state of a run, its parent and its children, and what it waits for."`
 	List    workflowListCmd    `cmd:"" help:"List the runs of a space."`
 	Result  workflowResultCmd  `cmd:"" help:"Wait for the end of a run, and print its result."`
 	Watch   workflowWatchCmd   `cmd:"" help:"Print what a run waits for, after each change, until it ends."`
