@@ -60,14 +60,14 @@ func Define[In, Out any](w *Workflows, name, version string, build func(b *Build
 	w.add(g, b.functions)
 }
 
-// line returns the line outside of this file that describes the node.
+// line returns the line outside of the builder that describes the node.
 func line() int32 {
 	for skip := 2; ; skip++ {
 		_, file, at, is := runtime.Caller(skip)
 		if !is {
 			return 2
 		}
-		if !strings.HasSuffix(file, "/flow/builder.go") {
+		if !strings.HasSuffix(file, "/flow/builder.go") && !strings.HasSuffix(file, "/flow/child.go") {
 			return int32(max(at, 2))
 		}
 	}

@@ -144,6 +144,7 @@ func (r Runs) List(ctx context.Context) (map[string]*Status, error) {
 		s.State = runs.State(state)
 		s.Started, _ = entry.Get("at").AsInt()
 		s.Ended, _ = entry.Get("ended").AsInt()
+		s.Parent = runs.ParentOf(entry)
 		all[id] = s
 	}
 	return all, nil
@@ -234,6 +235,8 @@ func describe(s *Status, w workflow.Open) string {
 		if at, set := s.Timers["retry "+w.ID]; set && w.Retry {
 			text += ", at " + timeText(at)
 		}
+	case w.Child != "":
+		text = describeChild(s, w)
 	case w.Signal != "":
 		text = "signal " + w.Signal
 		if at, set := s.Timers[w.ID]; set {

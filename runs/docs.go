@@ -10,7 +10,8 @@ import (
 
 // Documents of a space with runs.
 const (
-	// Index lists the runs of a space: {RUN: {"workflow": NAME, "state": STATE, "at": MS, "ended": MS}}.
+	// Index lists the runs of a space: {RUN: {"workflow": NAME, "state": STATE, "at": MS, "ended": MS}}. Runs that others
+	// have started have {"parent": "SPACE/RUN"}, too.
 	Index = "runs"
 	// load has what the tasks of all runs need: {"bytes": {ACTION: N}, "waiting": {RUN: true}}.
 	load = "runs_load"
@@ -34,6 +35,7 @@ func CheckID(id string) error {
 func Doc(id string) string { return "run_" + id }
 
 func pageDoc(id string, page int) string { return "runlog_" + id + "_" + strconv.Itoa(page) }
+func childrenDoc(id string) string       { return "runchildren_" + id }
 func snapshotDoc(id string) string       { return "runstate_" + id }
 func graphDoc(version string) string     { return "workflow_" + version }
 func timerOf(id string) string           { return "run_" + id }

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -68,11 +69,14 @@ type driver struct {
 	pending map[string]pending
 	bytes   int // of the arguments of what is pending
 	armed   int64
+	// chain are the run and those above it that wait for its end, as SPACE/RUN, from the first on, without itself.
+	chain []string
 }
 
-// pending is a task that has been started.
+// pending is a task that has been started, or a child.
 type pending struct {
-	Action  string `json:"action"`
+	Action  string `json:"action,omitzero"`
+	Child   string `json:"child,omitzero"` // the workflow
 	Attempt int    `json:"attempt"`
 	Bytes   int    `json:"bytes"`
 }
@@ -84,6 +88,8 @@ type plan struct {
 	outcome *workflow.Outcome
 	// undoing is the error whose undo steps begin, nil if none do.
 	undoing *workflow.Failure
+	// cancelled is set if the step is a cancellation: if it ends the run or begins undo steps, the run is cancelled.
+	cancelled bool
 	// delta is how the size of the arguments of pending tasks changes, by action.
 	delta map[string]int
 	// timer is set if the timer of the run has to be set to a time, or cancelled if that is 0.
@@ -117,13 +123,17 @@ func (d *driver) apply(rec *record, room func(w *workflow.Work, delta int) bool)
 			return p, err
 		}
 	}
+	p.cancelled = rec.Cancel != ""
 	if p.outcome != nil {
 		d.queue, d.timers = nil, map[string]int64{}
 	}
+	children := 0 // what those that are started in this step need in its commit
 	for n := 0; len(d.queue) > 0; n++ {
-		if next := &d.queue[0]; room == nil && n == rec.Started || room != nil && (d.full(next) || !room(next, p.delta[next.Action])) {
+		next := &d.queue[0]
+		if room == nil && n == rec.Started || room != nil && d.waits(next, children, p.delta, room) {
 			break
 		}
+		children += d.costOf(next)
 		d.begin(&p)
 	}
 	if room == nil && rec.Started != len(p.start) {
@@ -141,6 +151,14 @@ func (d *driver) full(w *workflow.Work) bool {
 	return len(d.pending) >= maxTasks || len(d.pending) > 0 && d.bytes+sizeOf(w) > maxTaskBytes
 }
 
+// waits reports whether a call has to wait for others, of its run, of its space, or of this step.
+func (d *driver) waits(w *workflow.Work, children int, delta map[string]int, room func(w *workflow.Work, delta int) bool) bool {
+	if w.Child != "" {
+		return d.full(w) || children > 0 && children+d.costOf(w) > maxChildBytes
+	}
+	return d.full(w) || !room(w, delta[w.Action])
+}
+
 // stuck reports whether tasks wait and none is pending, whose end would start them.
 func (d *driver) stuck() bool { return len(d.queue) > 0 && len(d.pending) == 0 }
 
@@ -149,9 +167,13 @@ func (d *driver) begin(p *plan) {
 	w := d.queue[0]
 	d.queue = d.queue[1:]
 	size := sizeOf(&w)
-	d.pending[w.ID] = pending{Action: w.Action, Attempt: w.Attempt, Bytes: size}
+	d.pending[w.ID] = pending{Action: w.Action, Child: w.Child, Attempt: w.Attempt, Bytes: size}
 	d.bytes += size
-	p.delta[w.Action] += size
+	if w.Child == "" {
+		p.delta[w.Action] += size
+	} else if w.Timeout > 0 {
+		d.timers[childTimer+w.ID] = d.now + w.Timeout
+	}
 	p.start = append(p.start, w)
 }
 
@@ -160,7 +182,11 @@ func (d *driver) end(id string, p *plan) (was pending, is bool) {
 	if was, is = d.pending[id]; is {
 		delete(d.pending, id)
 		d.bytes -= was.Bytes
-		p.delta[was.Action] -= was.Bytes
+		if was.Child == "" {
+			p.delta[was.Action] -= was.Bytes
+		} else {
+			delete(d.timers, childTimer+id)
+		}
 	}
 	return was, is
 }
@@ -183,6 +209,10 @@ func (d *driver) inputs(rec *record, p *plan) []workflow.Input {
 		var list []workflow.Input
 		for _, id := range d.due() {
 			delete(d.timers, id)
+			if work, is := strings.CutPrefix(id, childTimer); is {
+				list = append(list, d.childTimedOut(work, p))
+				continue
+			}
 			list = append(list, workflow.Input{Now: d.now, Timer: id})
 		}
 		return list
@@ -251,14 +281,24 @@ func (d *driver) step(in workflow.Input, p *plan) error {
 	}
 	for i := range e.Start {
 		w := e.Start[i]
-		if size := sizeOf(&w); size > MaxValue {
-			why := &workflow.Failed{Work: w.ID, Attempt: w.Attempt, Type: workflow.LimitError, Message: fmt.Sprintf("the arguments of %s have %d bytes; at most %d are possible: pass a reference to what is large", w.Action, size, MaxValue)}
+		if why := d.refused(&w); why != nil {
 			if err := d.step(workflow.Input{Now: d.now, Failed: why}, p); err != nil {
 				return err
 			}
 			continue
 		}
 		d.queue = append(d.queue, w)
+	}
+	return nil
+}
+
+// refused returns why a call cannot be made, nil if it can.
+func (d *driver) refused(w *workflow.Work) *workflow.Failed {
+	if size := sizeOf(w); size > MaxValue {
+		return &workflow.Failed{Work: w.ID, Attempt: w.Attempt, Type: workflow.LimitError, Message: fmt.Sprintf("the arguments of %s have %d bytes; at most %d are possible: pass a reference to what is large", w.Action+w.Child, size, MaxValue)}
+	}
+	if w.Child != "" {
+		return d.refusedChild(w)
 	}
 	return nil
 }

@@ -55,21 +55,30 @@ func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	if state := h.state(id); state != "" {
 		return h.exists(id, name, args, state)
 	}
-	if err := h.tidy(); err != nil {
-		return model.Value{}, err
-	}
-	if tx.Peek(graphDoc(d.Version)).IsAbsent() {
-		tx.Set(graphDoc(d.Version), d.text)
-	}
-	tx.Set(Index, model.Object(model.F("workflow", name), model.F("state", string(Running)), model.F("at", h.now())), id)
-	tx.Set(Doc(id), model.Object(
-		model.F("workflow", name), model.F("version", d.Version), model.F("state", string(Running)), model.F("at", h.now()),
-		model.F("args", args), model.F("head", head{hash: firstHash(d.Version, jsontext.Value(args.String()))}.String()),
-	))
-	if err := h.step(id, &record{Begin: true, Deadline: deadline}); err != nil {
+	if err := h.create(d, id, args, deadline, nil); err != nil {
 		return model.Value{}, err
 	}
 	return model.Object(model.F("run", id), model.F("started", true)), nil
+}
+
+// create creates a run with a deadline of its own in milliseconds, 0 for none, and makes its first step.
+func (h *host) create(d *Definition, id string, args model.Value, deadline int64, by *caller) error {
+	if err := h.tidy(); err != nil {
+		return err
+	}
+	tx := h.tx
+	if tx.Peek(graphDoc(d.Version)).IsAbsent() {
+		tx.Set(graphDoc(d.Version), d.text)
+	}
+	tx.Set(Index, model.Object(model.F("workflow", d.Name), model.F("state", string(Running)), model.F("at", h.now())), id)
+	tx.Set(Doc(id), model.Object(
+		model.F("workflow", d.Name), model.F("version", d.Version), model.F("state", string(Running)), model.F("at", h.now()),
+		model.F("args", args), model.F("head", head{hash: firstHash(d.Version, jsontext.Value(args.String()))}.String()),
+	))
+	if by != nil {
+		h.writeParent(id, by)
+	}
+	return h.step(id, &record{Begin: true, Deadline: deadline})
 }
 
 // deadlineOf returns a deadline in milliseconds, 0 if there is none: a text such as "24h", or a number of seconds.
@@ -127,11 +136,17 @@ func (h *host) tidy() error {
 	slices.SortFunc(list, func(a, b ended) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) })
 	excess := max(len(list)-maxEnded+1, 0)
 	for _, e := range list[:min(excess, 100)] {
+		if h.unreported(e.id) {
+			continue
+		}
 		h.tx.Delete(Index, e.id)
 		h.tx.Delete(Doc(e.id))
+		if !h.tx.Peek(childrenDoc(e.id)).IsAbsent() {
+			h.tx.Delete(childrenDoc(e.id))
+		}
 	}
 	if n := h.tx.Peek(Index).Len(); n >= maxRuns {
-		return fmt.Errorf("space %s has %d runs; more are not possible: start runs in several spaces", h.tx.Space(), n)
+		return tooMany(fmt.Sprintf("space %s has %d runs; more are not possible: start runs in several spaces", h.tx.Space(), n))
 	}
 	return nil
 }
@@ -196,6 +211,7 @@ func (s *Set) timer(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	h := s.host(tx)
 	id, err := h.ongoing(ev)
 	if err != nil {
+		h.reportMore(id)
 		return model.Object(model.F("ignored", err.Error())), nil
 	}
 	return model.Value{}, h.step(id, &record{Due: true})

@@ -158,12 +158,14 @@ func textOf(rec *record, p plan) string {
 // replay makes a run from its last snapshot and the records after it.
 func replay(p *workflow.Program, id string, doc model.Value, at head, read func(doc string) model.Value) (d *driver, err error) {
 	args := jsontext.Value(doc.Get("args").String())
+	chain := chainOf(doc)
 	d = newDriver(p, args)
 	if text, is := read(snapshotDoc(id)).AsString(); is {
 		if d, err = restore(p, args, []byte(text)); err != nil {
 			return nil, err
 		}
 	}
+	d.chain = chain
 	for d.n < at.n {
 		text, is := read(pageDoc(id, d.page)).Get(strconv.Itoa(d.n)).AsString()
 		if !is {
@@ -232,12 +234,18 @@ func (h *host) write(id string, e *entry, at head) {
 		}
 	}
 	for work, was := range last.plan.cancel { // any order: each on its own
+		if was.Child != "" {
+			continue
+		}
 		key := taskKey(tx.Space(), id, work)
 		tx.CancelTask(was.Action, key)
 		tx.ForgetTask(was.Action, key)
 	}
 	for i := range last.plan.start {
 		w := &last.plan.start[i]
+		if w.Child != "" {
+			continue
+		}
 		in, err := taskInput(id, w)
 		if err != nil {
 			tx.Fail(err)
@@ -245,6 +253,7 @@ func (h *host) write(id string, e *entry, at head) {
 		}
 		tx.StartTask(w.Action, taskKey(tx.Space(), id, w.ID), in)
 	}
+	h.writeChildren(id, &last.plan)
 	h.writeLoad(id, e)
 	switch at := last.plan.timer; {
 	case at == nil:
@@ -256,10 +265,13 @@ func (h *host) write(id string, e *entry, at head) {
 	}
 	if last.plan.undoing != nil {
 		tx.Set(Doc(id), failureValue(last.plan.undoing), "undoing")
+		if last.plan.cancelled {
+			tx.Set(Doc(id), true, "undoing", "cancelled")
+		}
 	}
 	if last.plan.outcome != nil {
 		tx.Set(Doc(id), e.d.run.Marks(), "nodes")
-		h.finish(id, last.plan.outcome)
+		h.finish(id, &last.plan)
 	}
 }
 
@@ -304,11 +316,12 @@ func (h *host) wake() error {
 }
 
 // finish writes how a run has ended.
-func (h *host) finish(id string, o *workflow.Outcome) {
-	state, tx := Done, h.tx
+func (h *host) finish(id string, p *plan) {
+	state, tx, o := Done, h.tx, p.outcome
 	if o.Error != nil {
 		state = Failed
-		if o.Error.Name == workflow.CancelledError {
+		undoing := tx.Peek(Doc(id), "undoing")
+		if cancelled, _ := undoing.Get("cancelled").AsBool(); cancelled || undoing.IsAbsent() && p.cancelled {
 			state = Cancelled
 		}
 		tx.Set(Doc(id), failureValue(o.Error), "error")
@@ -327,10 +340,11 @@ func (h *host) finish(id string, o *workflow.Outcome) {
 	if !tx.Peek(snapshotDoc(id)).IsAbsent() {
 		tx.Delete(snapshotDoc(id))
 	}
+	h.report(id)
 }
 
 // maxMessage is the largest size of a message in the document of a run, in bytes.
-const maxMessage = 16 << 10
+const maxMessage = 112 << 10
 
 // failureValue returns an error as the document of a run has it: without a detail that is no JSON, or too large.
 func failureValue(f *workflow.Failure) model.Value {
@@ -339,6 +353,9 @@ func failureValue(f *workflow.Failure) model.Value {
 		message = message[:maxMessage] + "..."
 	}
 	fields := []model.Field{model.F("type", strings.ToValidUTF8(f.Name, "")), model.F("message", strings.ToValidUTF8(message, ""))}
+	if len(f.Ancestors) > 0 {
+		fields = append(fields, model.F("ancestors", array(f.Ancestors)))
+	}
 	if f.Detail != nil {
 		if text, err := workflow.ToJSON(f.Detail); err == nil && len(text) <= MaxValue {
 			if v, err := model.ParseValue(text); err == nil {

@@ -29,6 +29,10 @@ type Status struct {
 	// Result and Error are how it ended.
 	Result model.Value
 	Error  *ActionError
+	// Parent is the run that has started this one, nil if none has. Children are those that it has started or joined,
+	// as far as they are kept: all that have not ended, and the last of the others.
+	Parent   *RunName
+	Children []Child
 	// Waiting is what the run waits for, and Queued the number of actions that wait for others of the run or the
 	// space. Timers are the times of its timers, by ID. They are known of a run that has not ended, by Inspect.
 	Waiting []workflow.Open
@@ -58,19 +62,21 @@ func StatusOf(id string, doc model.Value) (*Status, error) {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	s.Steps = at.n
-	s.Error, s.Undoing = errorOf(doc.Get("error")), errorOf(doc.Get("undoing"))
+	s.Error, s.Undoing = recordedError(doc.Get("error")), recordedError(doc.Get("undoing"))
 	s.Marks, _ = doc.Get("nodes").AsString()
+	s.Parent = parentOf(doc)
 	return s, nil
 }
 
-// errorOf returns an error of the document of a run, nil if there is none.
-func errorOf(v model.Value) *ActionError {
+// recordedError returns an error of the document of a run, nil if there is none.
+func recordedError(v model.Value) *ActionError {
 	if v.IsAbsent() {
 		return nil
 	}
 	e := &ActionError{}
 	e.Type, _ = v.Get("type").AsString()
 	e.Message, _ = v.Get("message").AsString()
+	e.Ancestors = textsOf(v.Get("ancestors"))
 	if d := v.Get("detail"); !d.IsAbsent() {
 		e.Detail = []byte(d.String())
 	}
@@ -127,6 +133,11 @@ func Inspect(id string, read func(doc string) (model.Value, error)) (*Status, er
 	if err != nil {
 		return s, err
 	}
+	children, err := read(childrenDoc(id))
+	if err != nil {
+		return s, err
+	}
+	s.Children = childrenOf(children)
 	if err := s.readGraph(read); err != nil || s.State != Running {
 		return s, err
 	}

@@ -19,6 +19,11 @@ func asText(err error) error {
 		return err
 	}
 	e := ActionError{Type: f.Name, Message: f.Message}
+	if f.Detail != nil {
+		if e.Detail, err = workflow.ToJSON(f.Detail); err != nil {
+			return err
+		}
+	}
 	return errors.New(e.Text())
 }
 

@@ -19,6 +19,13 @@ const (
 	StreamSignal = "workflow-signal"
 	StreamCancel = "workflow-cancel"
 	StreamTimer  = "workflow-timer"
+
+	// Runs report to each other on these, which no client may send to: the start of a child, its end, and that it is no
+	// longer needed. On StreamChildSent a space has the IDs of the starts that it has sent to other spaces.
+	StreamChild       = "workflow-child"
+	StreamChildEnd    = "workflow-child-end"
+	StreamChildCancel = "workflow-child-cancel"
+	StreamChildSent   = "workflow-child-sent"
 )
 
 // Definition is a workflow that a program has.
@@ -102,10 +109,17 @@ func (s *Set) Use(a *space.ActionSpec) error {
 
 // Register registers the handlers of a program with workflows.
 func (s *Set) Register(p *space.Program) error {
+	if err := s.checkChildren(); err != nil {
+		return err
+	}
+	p.Notice(s.undelivered)
 	for _, h := range []struct {
 		stream string
 		handle space.Handler
-	}{{StreamStart, s.start}, {StreamSignal, s.signal}, {StreamCancel, s.cancel}, {StreamTimer, s.timer}} {
+	}{
+		{StreamStart, s.start}, {StreamSignal, s.signal}, {StreamCancel, s.cancel}, {StreamTimer, s.timer},
+		{StreamChild, s.childStart}, {StreamChildEnd, s.childEnd}, {StreamChildCancel, s.childCancel}, {StreamChildSent, s.childSent},
+	} {
 		if err := p.Handle(h.stream, h.handle); err != nil {
 			return err
 		}

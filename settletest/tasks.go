@@ -79,11 +79,19 @@ func keysOf(tasks []space.Task) string {
 // pause.
 func (s *Space) Perform() (attempts int) {
 	s.w.t.Helper()
-	type attempt struct {
-		action, key string
-		n           int64
-	}
-	made := map[attempt]bool{}
+	made := map[attempted]bool{}
+	s.perform(made)
+	return len(made)
+}
+
+// attempted is an attempt that a call of Perform has made.
+type attempted struct {
+	space, action, key string
+	n                  int64
+}
+
+func (s *Space) perform(made map[attempted]bool) {
+	s.w.t.Helper()
 	for again := true; again; {
 		again = false
 		for _, a := range s.s.Program().Actions() {
@@ -91,11 +99,24 @@ func (s *Space) Perform() (attempts int) {
 				continue
 			}
 			for _, t := range s.pending(a) {
-				if at := (attempt{a.Name, t.Key, t.N}); !made[at] {
+				if at := (attempted{s.Space(), a.Name, t.Key, t.N}); !made[at] {
 					made[at], again = true, true
 					s.attempt(a, t)
 				}
 			}
+		}
+	}
+}
+
+// Perform is Space.Perform in every space that there is, also in those that the test has not named, such as those of child
+// workflows.
+func (w *World) Perform() (attempts int) {
+	w.t.Helper()
+	made := map[attempted]bool{}
+	for before := -1; before != len(made); {
+		before = len(made)
+		for _, s := range w.w.Spaces() {
+			w.Space(s.Name()).perform(made)
 		}
 	}
 	return len(made)

@@ -31,6 +31,7 @@ type Program struct {
 	tasks    taskLists
 	limits   map[string]time.Duration
 	payloads map[string]func(model.Value) error
+	notices  []func(tx *Tx, ev *model.Event) error // see failure notices before the handler
 }
 
 // Handler changes documents in answer to an event. It runs in a transaction: all of its reads and writes go
@@ -127,11 +128,29 @@ func (p *Program) CheckPayload(stream string, v model.Value) error {
 // handler returns the handler of a stream, nil if there is none. If the program does not handle failure
 // notices, they succeed without effect.
 func (p *Program) handler(stream string) Handler {
-	if h := p.handlers[stream]; h != nil || stream != model.Undelivered {
+	h := p.handlers[stream]
+	if stream != model.Undelivered {
 		return h
 	}
-	return ignore
+	if h == nil {
+		h = ignore
+	}
+	if len(p.notices) == 0 {
+		return h
+	}
+	return func(tx *Tx, ev *model.Event) (model.Value, error) {
+		for _, see := range p.notices {
+			if err := see(tx, ev); err != nil {
+				return model.Value{}, err
+			}
+		}
+		return h(tx, ev)
+	}
 }
+
+// Notice adds a function that sees each failure notice before the handler of the program does, if it has one, and in its
+// transaction: a library that sends events learns so that one of them was not delivered.
+func (p *Program) Notice(see func(tx *Tx, ev *model.Event) error) { p.notices = append(p.notices, see) }
 
 // unhandled returns the message for a stream without a handler, naming some streams that have one.
 func (p *Program) unhandled(stream string) string {

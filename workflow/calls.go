@@ -23,7 +23,7 @@ func (r *Run) arguments(f *frame, c *Call) (args starlark.Tuple, named *starlark
 			return args, named, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("the arguments of %s%s are no pair of a tuple and a dict", c.Action, c.Func)
+	return nil, nil, fmt.Errorf("the arguments of %s are no pair of a tuple and a dict", c.describe())
 }
 
 // called is a call with its evaluated arguments.
@@ -98,7 +98,7 @@ func (r *Run) start(f *frame, at int, list []called) error {
 		return r.complete(f)
 	}
 	if len(r.works)+len(list) > maxOpen {
-		return &Failure{Name: LimitError, Message: fmt.Sprintf("more than %d actions at once", maxOpen)}
+		return &Failure{Name: LimitError, Message: fmt.Sprintf("more than %d calls at once", maxOpen)}
 	}
 	key := f.key(at)
 	for i := range list {
@@ -118,12 +118,8 @@ func (r *Run) start(f *frame, at int, list []called) error {
 			continue
 		}
 		w := &work{id: key + "/" + strconv.Itoa(i), frame: f, slot: i, node: c.node, number: c.number, call: c.call, attempt: 1}
-		var err error
-		if w.args, err = ToJSON(c.args); err == nil {
-			w.named, err = ToJSON(c.named)
-		}
-		if err != nil {
-			err = fmt.Errorf("arguments of action %s: %w", c.call.Action, err)
+		if err := w.take(c); err != nil {
+			err = fmt.Errorf("arguments of %s: %w", c.call.describe(), err)
 			if err := r.settle(f, i, failureOf(err), undoing{}); err != nil {
 				return err
 			}
@@ -141,7 +137,7 @@ func (r *Run) start(f *frame, at int, list []called) error {
 
 func (r *Run) attempt(w *work) {
 	w.step = r.step
-	next := Work{ID: w.id, Attempt: w.attempt, Action: w.call.Action, Args: w.args, Named: w.named}
+	next := Work{ID: w.id, Attempt: w.attempt, Action: w.call.Action, Child: w.call.Child, Args: w.args, Named: w.named}
 	if w.call.Policy != nil {
 		next.Timeout = w.call.Policy.Timeout
 	}
@@ -153,7 +149,7 @@ func (r *Run) done(w *work, result jsontext.Value) error {
 	if len(result) > 0 {
 		var err error
 		if v, err = FromJSON(result); err != nil {
-			return fmt.Errorf("the result of %s (%s): %w", w.call.Action, w.id, err)
+			return fmt.Errorf("the result of %s (%s): %w", w.call.describe(), w.id, err)
 		}
 	}
 	delete(r.works, w.id)
@@ -167,7 +163,7 @@ func (r *Run) failed(w *work, f *Failed) error {
 	if len(f.Detail) > 0 {
 		v, err := FromJSON(f.Detail)
 		if err != nil {
-			return fmt.Errorf("the error of %s (%s): %w", w.call.Action, w.id, err)
+			return fmt.Errorf("the error of %s (%s): %w", w.call.describe(), w.id, err)
 		}
 		fail.Detail = v
 	}
@@ -258,7 +254,7 @@ func (r *Run) complete(f *frame) error {
 	}
 	var v starlark.Value
 	switch {
-	case n.Kind == Action:
+	case n.Kind == Action || n.Kind == Child:
 		v = a.results[0]
 	case n.List:
 		v = starlark.NewList(a.results)

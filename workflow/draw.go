@@ -48,10 +48,10 @@ func (e Edge) label() string {
 func (n *Node) label(most int) string {
 	var text string
 	switch n.Kind {
-	case Action, Fan, Compensate:
+	case Action, Child, Fan, Compensate:
 		var calls []string
 		for i := range n.Calls {
-			calls = append(calls, n.Calls[i].name())
+			calls = append(calls, n.Calls[i].label(n.Kind))
 		}
 		text = strings.Join(calls, ", ")
 		if n.Each != nil {
@@ -105,6 +105,8 @@ func (g *Graph) DOT() string {
 				shape = ", shape=diamond"
 			case Action, Fan:
 				shape = ", style=filled, fillcolor=\"#dceeff\""
+			case Child:
+				shape = ", peripheries=2, style=filled, fillcolor=\"#e8dcff\""
 			}
 			fmt.Fprintf(&b, "    n%d_%d [label=%q%s];\n", i, n, f.Nodes[n].label(40), shape)
 		}
@@ -152,6 +154,8 @@ func (g *Graph) Mermaid() string {
 				left, right = "{{", "}}"
 			case Branch:
 				left, right = "{", "}"
+			case Child:
+				left, right = "[[", "]]"
 			}
 			fmt.Fprintf(&b, "    n%d_%d%s\"%s\"%s\n", i, n, left, quote.Replace(f.Nodes[n].label(40)), right)
 		}

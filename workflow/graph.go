@@ -48,6 +48,7 @@ const (
 	Merge  Kind = "merge"  // where alternatives meet
 	Loop   Kind = "loop"   // the head of a loop, executed in the step
 	Action Kind = "action" // one call
+	Child  Kind = "child"  // one run of another workflow
 	Fan    Kind = "fan"    // concurrent calls: literal ones, or one for each element
 	Join   Kind = "join"   // waits for all calls of a fan-out, and lists their results in order
 	Sleep  Kind = "sleep"  // continues after a time
@@ -71,11 +72,11 @@ type Node struct {
 	Code *Code `json:"code,omitzero"`
 	// While marks a loop head whose Code is a condition.
 	While bool `json:"while,omitzero"`
-	// Calls are the calls of an action or a compensate (one) or a fan-out. With Each, there is one call for each element, and
+	// Calls are the calls of an action, a child or a compensate (one) or a fan-out. With Each, there is one call for each element, and
 	// Calls has its pattern.
 	Calls []Call `json:"calls,omitzero"`
 	Each  *Each  `json:"each,omitzero"`
-	// Into assigns the result, which it reads as ResultName: of an action, a join or a wait, or the element of a loop.
+	// Into assigns the result, which it reads as ResultName: of an action, a child, a join or a wait, or the element of a loop.
 	Into *Code `json:"into,omitzero"`
 	// Attempt makes a failure of the call or of the wait part of the result, in place of failing the run.
 	Attempt bool `json:"attempt,omitzero"`
@@ -89,11 +90,15 @@ type Node struct {
 // ResultName is the variable from which Node.Into reads the result.
 const ResultName = "_result"
 
-// Call is the call of an action, or of a function of the graph.
+// Call is the call of an action, of a function of the graph, or of a child: a run of another workflow.
 type Call struct {
 	Action string `json:"action,omitzero"`
 	Func   string `json:"func,omitzero"`
-	// Args evaluates to a pair: a tuple of the positional arguments, and a dict of the named ones.
+	// Child is the workflow that the call starts a run of. Away means that it names the space of the run.
+	Child string `json:"child,omitzero"`
+	Away  bool   `json:"away,omitzero"`
+	// Args evaluates to a pair: a tuple of the positional arguments, and a dict of the named ones. Of a child, they are
+	// the arguments of its run, a dict by name, and its id and space.
 	Args   *Code   `json:"args"`
 	Policy *Policy `json:"policy,omitzero"`
 }
@@ -259,7 +264,7 @@ func (c *checker) node(f *Func, at int) error {
 		}
 	}
 	want := map[Kind][]Edge{
-		Do: {{Kind: Forward}}, Merge: {{Kind: Forward}}, Action: {{Kind: Forward}}, Compensate: {{Kind: Forward}}, Fan: {{Kind: Forward}}, Join: {{Kind: Forward}}, Sleep: {{Kind: Forward}}, Wait: {{Kind: Forward}},
+		Do: {{Kind: Forward}}, Merge: {{Kind: Forward}}, Action: {{Kind: Forward}}, Child: {{Kind: Forward}}, Compensate: {{Kind: Forward}}, Fan: {{Kind: Forward}}, Join: {{Kind: Forward}}, Sleep: {{Kind: Forward}}, Wait: {{Kind: Forward}},
 		Branch: {{Kind: Forward, When: "true"}, {Kind: Forward, When: "false"}},
 		Loop:   {{Kind: Continue}, {Kind: Break}},
 		Return: nil,
@@ -272,8 +277,10 @@ func (c *checker) node(f *Func, at int) error {
 		return fmt.Errorf("a %s has %d edges, this one %d", n.Kind, len(edges), len(n.Edges))
 	case n.Code == nil && (n.Kind == Do || n.Kind == Branch || n.Kind == Loop || n.Kind == Sleep || n.Kind == Wait || n.Kind == Return):
 		return fmt.Errorf("a %s needs code", n.Kind)
-	case (n.Kind == Action || n.Kind == Compensate) && len(n.Calls) != 1:
+	case (n.Kind == Action || n.Kind == Child || n.Kind == Compensate) && len(n.Calls) != 1:
 		return fmt.Errorf("a node of kind %s has one call, this one %d", n.Kind, len(n.Calls))
+	case (n.Kind == Action || n.Kind == Child || n.Kind == Compensate) && (n.Calls[0].Child != "") != (n.Kind == Child):
+		return fmt.Errorf("a call of another kind than its node, which is of kind %s", n.Kind)
 	case n.Kind == Fan && n.Each != nil && (len(n.Calls) != 1 || n.Each.Over == nil || n.Each.Target == nil):
 		return fmt.Errorf("a fan-out over elements has one call, and says over what it goes")
 	case n.Kind == Fan && f.Nodes[n.Edges[0].To].Kind != Join:
@@ -287,9 +294,8 @@ func (c *checker) node(f *Func, at int) error {
 	}
 	for i := range n.Calls {
 		call := &n.Calls[i]
-		_, ours := c.funcs[call.Func]
-		if call.Args == nil || (call.Action == "") == (call.Func == "") || call.Func != "" && !ours {
-			return fmt.Errorf("call %d names no action and no function of the workflow", i)
+		if _, ours := c.funcs[call.Func]; call.Args == nil || !call.namesOne() || call.Func != "" && !ours {
+			return fmt.Errorf("call %d names no action, no function of the workflow and no child", i)
 		}
 	}
 	return nil

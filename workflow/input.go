@@ -52,11 +52,14 @@ type Effects struct {
 	Outcome *Outcome // of the run, once it has ended
 }
 
-// Work is an attempt of an action. Its ID stays the same over its attempts, and is unique in the run.
+// Work is an attempt of an action, or of a child. Its ID stays the same over its attempts, and is unique in the run.
 type Work struct {
 	ID      string
 	Attempt int // starts with 1
 	Action  string
+	// Child is the workflow to start a run of; then Args is an object, the arguments of that run, and Named has the
+	// members id and space, texts, if they are given.
+	Child   string         `json:",omitzero"`
 	Args    jsontext.Value // an array of the positional arguments
 	Named   jsontext.Value // an object of the named ones
 	Timeout int64          // in milliseconds from the delivery; 0 if there is none

@@ -11,8 +11,9 @@ type Open struct {
 	ID string
 	// Func and Node are the place in the graph.
 	Func, Node int
-	// Action is what is called, and Attempt the attempt; Retry means that the next attempt waits for its time.
+	// Action is what is called, or Child the workflow that a run was started of, and Attempt the attempt; Retry means that the next attempt waits for its time.
 	Action  string
+	Child   string
 	Attempt int
 	Retry   bool
 	// Signal is what is waited for.
@@ -24,7 +25,7 @@ func (r *Run) Open() []Open {
 	var list []Open
 	for _, id := range slices.Sorted(maps.Keys(r.works)) {
 		w := r.works[id]
-		list = append(list, Open{ID: id, Func: w.frame.fn, Node: w.node, Action: w.call.Action, Attempt: w.attempt, Retry: w.retry != ""})
+		list = append(list, Open{ID: id, Func: w.frame.fn, Node: w.node, Action: w.call.Action, Child: w.call.Child, Attempt: w.attempt, Retry: w.retry != ""})
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.frames)) {
 		f := r.frames[id]

@@ -337,7 +337,7 @@ func (r *Run) visit(a arrival) error {
 		r.follow(f, n, edge)
 	case Loop:
 		return r.round(f, n, a)
-	case Action:
+	case Action, Child:
 		return r.call(f, n, a.node)
 	case Fan:
 		return r.fan(f, n, a.node)

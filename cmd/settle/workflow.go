@@ -23,7 +23,7 @@ import (
 // workflowCmd is `settle workflow`.
 type workflowCmd struct {
 	Start   workflowStartCmd   `cmd:"" help:"Start a run of a workflow."`
-	Status  workflowStatusCmd  `cmd:"" help:"Print the state of a run, and what it waits for."`
+	Status  workflowStatusCmd  `cmd:"" help:"Print the state of a run, its parent and its children, and what it waits for."`
 	List    workflowListCmd    `cmd:"" help:"List the runs of a space."`
 	Result  workflowResultCmd  `cmd:"" help:"Wait for the end of a run, and print its result."`
 	Watch   workflowWatchCmd   `cmd:"" help:"Print what a run waits for, after each change, until it ends."`
@@ -147,12 +147,14 @@ type statusLine struct {
 	Waiting  []string          `json:"waiting,omitzero"`
 	Result   model.Value       `json:"result,omitzero"`
 	Error    *runs.ActionError `json:"error,omitzero"`
+	Parent   string            `json:"parent,omitzero"`
+	Children []childLine       `json:"children,omitzero"`
 }
 
 func lineOf(s *flow.Status) statusLine {
 	return statusLine{
 		Run: s.ID, Workflow: s.Workflow, Version: s.Version, State: string(s.State), Started: s.Started, Ended: s.Ended, Steps: s.Steps,
-		Undoing: s.Undoing, Waiting: flow.Describe(s), Result: s.Result, Error: s.Error,
+		Undoing: s.Undoing, Waiting: flow.Describe(s), Result: s.Result, Error: s.Error, Parent: parentText(s), Children: childLines(s),
 	}
 }
 
@@ -214,6 +216,7 @@ const maxWaiting = 20
 
 func printStatus(io streams, s *flow.Status) {
 	fmt.Fprintf(io.out, "%s: workflow %s, %s, %d steps\n", s.ID, s.Workflow, s.State, s.Steps)
+	printFamily(io, s)
 	list := flow.Describe(s)
 	if s.Undoing != nil {
 		fmt.Fprintln(io.out, "  executes its undo steps, because of", s.Undoing)
@@ -274,7 +277,7 @@ func (c *workflowListCmd) Run(ctx context.Context, io streams) error {
 				}
 				continue
 			}
-			fmt.Fprintf(io.out, "%-9s  %s  %s  %s\n", s.State, time.UnixMilli(s.Started).UTC().Format(time.RFC3339), s.Workflow, id)
+			fmt.Fprintf(io.out, "%-9s  %s  %s  %s%s\n", s.State, time.UnixMilli(s.Started).UTC().Format(time.RFC3339), s.Workflow, id, childMark(s))
 		}
 		if n == 0 && !c.JSON {
 			fmt.Fprintln(io.err, "there are no such runs in space", c.Space)

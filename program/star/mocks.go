@@ -96,7 +96,7 @@ func (inst *instance) performMocked() error {
 	for n := 0; len(x.mocks.functions) > 0; {
 		before := n
 		for _, name := range slices.Sorted(maps.Keys(x.mocks.functions)) {
-			for _, in := range slices.Sorted(maps.Keys(x.spaces)) {
+			for _, in := range x.world.Names() {
 				done, err := inst.performIn(in, name)
 				if err != nil {
 					return err

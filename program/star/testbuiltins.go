@@ -41,7 +41,6 @@ func (inst *instance) spaceNamed(b *starlark.Builtin, name string) (TestSpace, e
 	if name == "" {
 		name = testSpace
 	}
-	inst.test.spaces[name] = true
 	return inst.test.world.Space(name)
 }
 

@@ -23,8 +23,6 @@ type testRun struct {
 	world   World
 	log     []string
 	mocks   mocks
-	// spaces are those that the test has named.
-	spaces map[string]bool
 }
 
 // testsAmong returns the tests among the globals of a file, in the order of the file.

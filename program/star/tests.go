@@ -81,7 +81,7 @@ func RunTests(ctx context.Context, src Source, testFile string, o TestOptions) (
 // runTest runs one test.
 func (inst *instance) runTest(p *Program, fn *starlark.Function) (r TestResult) {
 	x := inst.test
-	x.log, x.mocks, x.spaces = nil, mocks{}, map[string]bool{testSpace: true}
+	x.log, x.mocks = nil, mocks{}
 	x.program, x.start = p, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	x.world = x.engine.World(p.Space(), x.start, x.addLog)
 	c := inst.enter(nil, &decl{kind: "test", id: fn.Name(), fn: fn, pos: fn.Position()}, nil)

@@ -29,6 +29,9 @@ type World interface {
 	// Space returns a space, and makes it if there is none.
 	Space(name string) (TestSpace, error)
 	Now() time.Time
+	// Names returns the names of the spaces that there are, sorted: those that the test has named, and those that their
+	// programs have sent events to.
+	Names() []string
 	// Advance moves time forward. Everything due on the way runs at its time.
 	Advance(d time.Duration) error
 	// Next returns the time of the next scheduled action; false if there is none.

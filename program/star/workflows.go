@@ -25,7 +25,7 @@ func (f *file) readWorkflows(name, text string, tree *syntax.File) error {
 		if f.workflows[d.Name] != nil {
 			return errorAt(d.Pos, "there are two workflows %q", d.Name)
 		}
-		g, err := compile.Within(compile.Source{Filename: name, Text: []byte(text), Name: d.Name, Entry: d.Entry, Deadline: d.Deadline, Actions: actions})
+		g, err := compile.Within(compile.Source{Filename: name, Text: []byte(text), Name: d.Name, Entry: d.Entry, Deadline: d.Deadline, Actions: actions, Workflows: compile.Variables(list)})
 		if err != nil {
 			return workflowError(name, err)
 		}
@@ -67,7 +67,7 @@ func refuseWhile(tree *syntax.File) (err error) {
 	return err
 }
 
-// workflow is workflow(name, run, deadline = None). The file's workflows were compiled before, with the deadline.
+// workflow is workflow(name, run, deadline = None), which returns the name. The file's workflows were compiled before, with the deadline.
 func (inst *instance) workflow(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name string
 	var fn starlark.Callable
@@ -84,7 +84,7 @@ func (inst *instance) workflow(t *starlark.Thread, b *starlark.Builtin, args sta
 	if d.graph == nil {
 		return nil, fmt.Errorf("write workflow(%q, run) at the top of the file, without if or for, with a text and a function of this file", name)
 	}
-	return starlark.None, inst.add(t, d)
+	return starlark.String(name), inst.add(t, d)
 }
 
 // startWorkflow is start_workflow(name, run, args = None, space = "", deadline = None): it starts a run, if the handler takes

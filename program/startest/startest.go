@@ -5,6 +5,7 @@ package startest
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle/internal/replay"
@@ -55,6 +56,14 @@ func (w world) Space(name string) (star.TestSpace, error) {
 		return nil, err
 	}
 	return testSpace{s}, nil
+}
+
+func (w world) Names() (list []string) {
+	for _, s := range w.Spaces() {
+		list = append(list, s.Name())
+	}
+	slices.Sort(list)
+	return list
 }
 
 func (w world) TakeProblems() []star.Problem {

@@ -38,7 +38,7 @@ type Error struct {
 func (e *Error) Error() string { return e.Pos.String() + ": " + e.Text }
 
 // combinators are the builtins that combine calls of actions.
-var combinators = map[string]bool{"workflow": true, "parallel": true, "attempt": true, "retry": true, "timeout": true, "sleep": true, "wait": true, "compensate": true}
+var combinators = map[string]bool{"workflow": true, "parallel": true, "attempt": true, "retry": true, "timeout": true, "sleep": true, "wait": true, "compensate": true, "child": true}
 
 // Combinators returns the names of the builtins that combine calls of actions, sorted. They have a meaning in
 // functions of workflows only.
@@ -61,7 +61,7 @@ func Compile(filename string, src []byte) (*workflow.Graph, error) {
 	if id := reserved(f); id != nil {
 		return nil, refuse(id, "names that begin with _ and a name of this compiler (_t1, _result, _code1) are taken; rename %s", id.Name)
 	}
-	c := &compiler{text: newText(src), actions: map[string]string{}, loads: map[*syntax.Ident]bool{}, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, graph: &workflow.Graph{Format: workflow.Format}}
+	c := &compiler{text: newText(src), bound: binds(f, childName), actions: map[string]string{}, workflows: map[string]string{}, loads: map[*syntax.Ident]bool{}, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, graph: &workflow.Graph{Format: workflow.Format}}
 	for _, s := range f.Stmts {
 		if err := c.declare(s); err != nil {
 			return nil, err
@@ -105,6 +105,8 @@ func reserved(f *syntax.File) (found *syntax.Ident) {
 type compiler struct {
 	text      text
 	actions   map[string]string // their names, by variable
+	workflows map[string]string // likewise
+	bound     bool              // the file has a variable of the name child, so there is no builtin
 	funcs     map[string]*syntax.DefStmt
 	effectful map[string]bool // functions that call actions, directly or not
 	loads     map[*syntax.Ident]bool
@@ -120,6 +122,9 @@ func (c *compiler) lower(stmts []syntax.Stmt) error {
 	c.findEffectful()
 	c.effectful[c.entry] = true
 	for _, s := range stmts {
+		if err := c.checkChild(s); err != nil {
+			return err
+		}
 		if id := c.redefined(s); id != nil {
 			return refuse(id, "%s is a builtin of workflows, and a function of that name must not call actions; rename it", id.Name)
 		}
@@ -164,6 +169,12 @@ func (c *compiler) declare(s syntax.Stmt) error {
 	case *syntax.AssignStmt:
 		if id, action := actionOf(s); id != nil {
 			c.actions[id.Name] = action
+		}
+		if id, call := workflowOf(s); id != nil {
+			if err := c.workflow(call); err != nil {
+				return err
+			}
+			c.workflows[id.Name] = c.graph.Name
 		}
 	case *syntax.ExprStmt:
 		if call, name := callOf(s.X); name == "workflow" {
@@ -225,6 +236,9 @@ func (c *compiler) keep(s syntax.Stmt) error {
 		if id, _ := actionOf(s); id != nil {
 			return nil
 		}
+		if id, _ := workflowOf(s); id != nil {
+			return nil
+		}
 		if n := c.effect(s); n != nil {
 			return refuse(n, "an action can be called only in a function that the workflow runs")
 		}
@@ -282,18 +296,23 @@ func (c *compiler) effect(n syntax.Node) (found syntax.Node) {
 }
 
 func (c *compiler) isEffect(name string) bool {
-	return c.actions[name] != "" || c.effectful[name] || combinators[name] && c.funcs[name] == nil
+	return c.actions[name] != "" || c.workflows[name] != "" || c.effectful[name] || c.combines(name) && c.funcs[name] == nil
+}
+
+// combines reports whether a name is that of a combinator in this file.
+func (c *compiler) combines(name string) bool {
+	return combinators[name] && (name != childName || !c.bound)
 }
 
 // redefined returns the name that a statement of the file gives to something that would be taken for a combinator.
 func (c *compiler) redefined(s syntax.Stmt) *syntax.Ident {
 	switch s := s.(type) {
 	case *syntax.DefStmt:
-		if combinators[s.Name.Name] && c.effectful[s.Name.Name] {
+		if c.combines(s.Name.Name) && c.effectful[s.Name.Name] {
 			return s.Name
 		}
 	case *syntax.AssignStmt:
-		if id, is := s.LHS.(*syntax.Ident); is && combinators[id.Name] {
+		if id, is := s.LHS.(*syntax.Ident); is && c.combines(id.Name) {
 			return id
 		}
 	}

@@ -30,8 +30,7 @@ func (l *lowering) effect(x syntax.Expr, into *workflow.Code) {
 	case name == "compensate":
 		l.compensate(call, into)
 	default:
-		n := workflow.Node{Kind: workflow.Action, Into: into, Calls: []workflow.Call{l.call(x, nil)}}
-		l.step(n, at)
+		l.step(single(l.call(x, nil), into), at)
 	}
 }
 
@@ -49,7 +48,9 @@ func (l *lowering) attempt(call *syntax.CallExpr, into *workflow.Code) {
 		l.wait(inner, into, true)
 		return
 	}
-	l.step(workflow.Node{Kind: workflow.Action, Into: into, Attempt: true, Calls: []workflow.Call{l.call(call.Args[0], nil)}}, syntax.Start(call))
+	n := single(l.call(call.Args[0], nil), into)
+	n.Attempt = true
+	l.step(n, syntax.Start(call))
 }
 
 // compensate handles compensate(call), which registers an undo step.
@@ -63,6 +64,10 @@ func (l *lowering) compensate(call *syntax.CallExpr, into *workflow.Code) {
 		return
 	}
 	undo := l.call(call.Args[0], nil)
+	if undo.Child != "" {
+		l.refuse(call, "an undo step is an action or a function; write a function that calls the child: def undo(): child(...)")
+		return
+	}
 	if n := l.c.registers(undo.Func, map[string]bool{}); n != nil {
 		l.refuse(n, "function %s is an undo step (line %d), and so it cannot register undo steps; retry an action in it, or attempt it", undo.Func, syntax.Start(call).Line)
 		return
@@ -152,7 +157,9 @@ func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 	switch {
 	case name == "retry" || name == "timeout":
 		return l.policy(call, name, own)
-	case call == nil || !l.c.isEffect(name) || combinators[name]:
+	case name == childName && !l.c.bound || l.c.workflows[name] != "":
+		return l.child(call, name, own)
+	case call == nil || !l.c.isEffect(name) || l.c.combines(name):
 		l.refuse(x, "here stands the call of an action, or of a function that calls actions")
 		return out
 	case l.c.actions[name] != "":
@@ -206,6 +213,9 @@ func (l *lowering) policy(call *syntax.CallExpr, name string, own []string) work
 	out := l.call(call.Args[0], own)
 	if out.Func != "" {
 		l.refuse(call, "%s is of an action, and %s is a function", name, out.Func)
+	}
+	if name == "retry" && l.named[out.Args] {
+		l.refuse(call, "a child with an id is one run, which is not started again: leave the id out, and each attempt has a run of its own")
 	}
 	if out.Policy == nil {
 		out.Policy = &workflow.Policy{}

@@ -19,6 +19,7 @@ type lowering struct {
 	open  []dangling
 	known names // the variables that have a value here
 	temps int
+	named map[*workflow.Code]bool // the arguments of children with an id
 	err   error
 }
 

@@ -20,6 +20,8 @@ type Source struct {
 	Deadline int64
 	// Actions are the names of the actions, by variable.
 	Actions map[string]string
+	// Workflows are the names of the workflows that have a variable, by it.
+	Workflows map[string]string
 }
 
 // Declared is a call workflow("name", run, deadline = ...) at the top of a file.
@@ -27,10 +29,12 @@ type Declared struct {
 	Pos         syntax.Position
 	Name, Entry string
 	Deadline    int64 // in milliseconds, 0 for none
+	// Variable is that of a statement x = workflow("name", run), "" if there is none.
+	Variable string
 }
 
-// Declarations returns the workflows and the actions that a file declares: statements workflow("name", run), and
-// assignments x = action("name", ...), by variable.
+// Declarations returns the workflows and the actions that a file declares: statements workflow("name", run), with or
+// without a variable, and assignments x = action("name", ...), by variable.
 func Declarations(f *syntax.File) (list []Declared, actions map[string]string, err error) {
 	actions = map[string]string{}
 	for _, s := range f.Stmts {
@@ -39,13 +43,21 @@ func Declarations(f *syntax.File) (list []Declared, actions map[string]string, e
 			if id, action := actionOf(s); id != nil {
 				actions[id.Name] = action
 			}
-		case *syntax.ExprStmt:
-			if call, name := callOf(s.X); name == "workflow" {
-				c := &compiler{funcs: functionsOf(f), graph: &workflow.Graph{}}
-				if err := c.workflow(call); err != nil {
+			if id, call := workflowOf(s); id != nil {
+				d, err := declared(f, call)
+				if err != nil {
 					return nil, nil, err
 				}
-				list = append(list, Declared{Pos: syntax.Start(call), Name: c.graph.Name, Entry: c.entry, Deadline: c.graph.Deadline})
+				d.Variable = id.Name
+				list = append(list, d)
+			}
+		case *syntax.ExprStmt:
+			if call, name := callOf(s.X); name == "workflow" {
+				d, err := declared(f, call)
+				if err != nil {
+					return nil, nil, err
+				}
+				list = append(list, d)
 			}
 		}
 	}
@@ -82,7 +94,7 @@ func functionsOf(f *syntax.File) map[string]*syntax.DefStmt {
 // Functions returns the functions of a file that only a workflow can execute: those that workflows run, and those
 // that call actions or combinators.
 func Functions(f *syntax.File, list []Declared, actions map[string]string) []*syntax.DefStmt {
-	c := &compiler{funcs: functionsOf(f), actions: actions, effectful: map[string]bool{}}
+	c := &compiler{funcs: functionsOf(f), actions: actions, workflows: Variables(list), bound: binds(f, childName), effectful: map[string]bool{}}
 	c.findEffectful()
 	for _, d := range list {
 		c.effectful[d.Entry] = true
@@ -110,7 +122,7 @@ func Within(src Source) (*workflow.Graph, error) {
 		return nil, err
 	}
 	c := &compiler{
-		text: newText(src.Text), actions: src.Actions, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, entry: src.Entry,
+		text: newText(src.Text), actions: src.Actions, workflows: src.Workflows, bound: binds(f, childName), funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, entry: src.Entry,
 		graph: &workflow.Graph{Format: workflow.Format, Name: src.Name, Deadline: src.Deadline},
 	}
 	w := within{c: c, top: map[string]syntax.Stmt{}, loaded: map[*syntax.Ident]string{}, used: map[syntax.Stmt]bool{}}
@@ -181,7 +193,7 @@ func (w *within) use(s syntax.Stmt) (err error) {
 
 func (w *within) name(id *syntax.Ident) error {
 	b, is := id.Binding.(*resolve.Binding)
-	if !is || w.c.actions[id.Name] != "" {
+	if !is || w.c.actions[id.Name] != "" || w.c.workflows[id.Name] != "" {
 		return nil
 	}
 	if from := w.loaded[b.First]; from != "" {
