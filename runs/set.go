@@ -18,6 +18,8 @@ const (
 	StreamStart  = "workflow-start"
 	StreamSignal = "workflow-signal"
 	StreamCancel = "workflow-cancel"
+	StreamRetry  = "workflow-retry"
+	StreamReset  = "workflow-reset"
 	StreamTimer  = "workflow-timer"
 )
 
@@ -105,7 +107,10 @@ func (s *Set) Register(p *space.Program) error {
 	for _, h := range []struct {
 		stream string
 		handle space.Handler
-	}{{StreamStart, s.start}, {StreamSignal, s.signal}, {StreamCancel, s.cancel}, {StreamTimer, s.timer}} {
+	}{
+		{StreamStart, answering(s.start)}, {StreamSignal, answering(s.signal)}, {StreamCancel, answering(s.cancel)},
+		{StreamRetry, answering(s.retry)}, {StreamReset, answering(s.reset)}, {StreamTimer, s.timer},
+	} {
 		if err := p.Handle(h.stream, h.handle); err != nil {
 			return err
 		}

@@ -235,12 +235,38 @@ func (w *world) clean() {
 	for _, p := range w.TakeProblems() {
 		w.Errorf("a problem: %s", p)
 	}
+	kept, bytes := w.kept()
 	for _, doc := range w.s.Docs() {
-		if v := w.s.Value(doc); !v.IsAbsent() && (strings.HasPrefix(doc, "runlog_") || strings.HasPrefix(doc, "runstate_")) {
+		if v := w.s.Value(doc); !v.IsAbsent() && !kept[doc] && (strings.HasPrefix(doc, "runlog_") || strings.HasPrefix(doc, "runstate_")) {
 			w.Errorf("%s is left: %.100s", doc, v)
 		}
+	}
+	if n, _ := w.s.Value(load).Get("kept").AsInt(); int(n) != bytes || bytes > maxSpaceSteps {
+		w.Errorf("%d bytes of steps are kept; %d are counted", bytes, n)
 	}
 	if l := w.s.Value(load); l.Get("bytes").Len() > 0 || l.Get("waiting").Len() > 0 {
 		w.Errorf("load %s", l)
 	}
+}
+
+// kept returns the documents with the steps of runs that have ended, and their size.
+func (w *world) kept() (docs map[string]bool, bytes int) {
+	docs = map[string]bool{}
+	for id, entry := range w.s.Value(Index).All() {
+		if entry.Get("ended").IsAbsent() {
+			continue
+		}
+		pages := w.s.Value(Doc(id)).Get(inPages)
+		from, _ := pages.Get(inFrom).AsInt()
+		to, _ := pages.Get(inTo).AsInt()
+		for page := int(from); page < int(to); page++ {
+			docs[pageDoc(id, page)] = true
+			bytes += len(w.s.Value(pageDoc(id, page)).String()) * min(w.s.Value(pageDoc(id, page)).Len(), 1)
+		}
+		if v := w.s.Value(snapshotDoc(id)); from > 0 && !v.IsAbsent() {
+			docs[snapshotDoc(id)] = true
+			bytes += len(v.String())
+		}
+	}
+	return docs, bytes
 }

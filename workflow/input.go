@@ -13,6 +13,9 @@ type Input struct {
 	Signal *Signal        `json:"signal,omitzero"`
 	Abort  *Failed        `json:"abort,omitzero"` // ends the run with an error
 	Cancel string         `json:"cancel,omitzero"`
+	// Again is the ID of work that is tried again, with as many attempts as its policy has, or of the timer of a
+	// wait that begins anew.
+	Again string `json:"again,omitzero"`
 }
 
 // Signal is a value that is sent to the run under a name. It is kept until the run waits for it.

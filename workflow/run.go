@@ -86,6 +86,7 @@ type work struct {
 	number  int
 	call    *Call
 	attempt int
+	spent   int // attempts before it was tried again, which its policy does not count
 	step    int // that started the attempt
 	args    jsontext.Value
 	named   jsontext.Value
@@ -148,6 +149,8 @@ func (r *Run) take(in *Input) error {
 		r.end(&Outcome{Error: &Failure{Name: in.Abort.Type, Ancestors: in.Abort.Ancestors, Message: in.Abort.Message}})
 	case in.Cancel != "":
 		r.end(&Outcome{Error: &Failure{Name: CancelledError, Message: in.Cancel}})
+	case in.Again != "":
+		r.again(in.Again)
 	default:
 		return errors.New("an input says nothing")
 	}

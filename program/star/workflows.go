@@ -148,6 +148,6 @@ func (p *Program) addWorkflows(decls []*decl) error {
 	if err := p.workflows.Register(p.space); err != nil {
 		return errorAt(first.pos, "%s", err)
 	}
-	p.streams = append(p.streams, runs.StreamStart, runs.StreamSignal, runs.StreamCancel)
+	p.streams = append(p.streams, runs.StreamStart, runs.StreamSignal, runs.StreamCancel, runs.StreamRetry, runs.StreamReset)
 	return nil
 }
