@@ -45,6 +45,7 @@ type world struct {
 	s       *simkit.Space
 	deeds   deeds
 	log     []string // what was performed
+	program *space.Program
 	actions []string
 	// restart makes every process end before each end of an action.
 	restart bool
@@ -80,7 +81,8 @@ func newWorld(t *testing.T, src string, d deeds, o simkit.Options) *world {
 	t.Helper()
 	p, actions := program(t, src)
 	o.Blocking = true
-	w := &world{T: t, World: simkit.New(simkit.Always(p), o), deeds: d, actions: actions}
+	w := &world{T: t, deeds: d, actions: actions, program: p}
+	w.World = simkit.New(func(string) (*space.Program, error) { return w.program, nil }, o)
 	var err error
 	if w.s, err = w.Space("s"); err != nil {
 		t.Fatal(err)
@@ -135,17 +137,29 @@ func (w *world) perform() {
 			w.Fatal("it does not end")
 		}
 		if w.restart {
-			if err := w.Restart(); err != nil {
-				w.Fatal(err)
-			}
-			s, err := w.Space("s")
-			if err != nil {
-				w.Fatal(err)
-			}
-			w.s = s
+			w.begin()
 		}
 		w.end(action, task)
 	}
+}
+
+// begin makes every process end, and begin again.
+func (w *world) begin() {
+	w.Helper()
+	if err := w.Restart(); err != nil {
+		w.Fatal(err)
+	}
+	var err error
+	if w.s, err = w.Space("s"); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// deploy replaces the program.
+func (w *world) deploy(src string) {
+	w.Helper()
+	w.program, w.actions = program(w.T, src)
+	w.begin()
 }
 
 // end performs one task.
