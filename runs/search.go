@@ -46,7 +46,7 @@ func checkAttributes(v model.Value) (model.Value, error) {
 	case v.IsAbsent() || v.IsNull() || v.Kind() == model.KindObject && v.Len() == 0:
 		return model.Value{}, nil
 	case v.Kind() != model.KindObject:
-		return v, refuse(Invalid, `the attributes are a %s; they must be an object of scalars, such as {"customer": "c7"}`, v.Kind())
+		return v, refuse(Invalid, `the attributes must be an object of scalars, such as {"customer": "c7"}, not %s`, v.Kind())
 	case v.Len() > MaxAttributes:
 		return v, refuse(Invalid, "the run has %d attributes; at most %d are possible", v.Len(), MaxAttributes)
 	}
@@ -60,7 +60,7 @@ func checkAttributes(v model.Value) (model.Value, error) {
 		switch x.Kind() {
 		case model.KindString, model.KindInt, model.KindFloat, model.KindBool:
 		default:
-			return v, refuse(Invalid, "attribute %s is a %s; it must be a text, a number or a boolean", key, x.Kind())
+			return v, refuse(Invalid, "attribute %s must be a text, a number or a boolean, not %s", key, x.Kind())
 		}
 	}
 	return v, nil

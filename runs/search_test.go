@@ -91,10 +91,10 @@ func TestAttributes_AreFewScalars(t *testing.T) {
 		many += fmt.Sprintf(`"k%d":1,`, i)
 	}
 	for attributes, words := range map[string]string{
-		`[1]`:                               "the attributes are a array",
+		`[1]`:                               `such as {"customer": "c7"}, not array`,
 		`{"a b":1}`:                         `attribute "a b"`,
-		`{"a":{}}`:                          "attribute a is a object",
-		`{"a":null}`:                        "attribute a is a null",
+		`{"a":{}}`:                          "attribute a must be a text, a number or a boolean, not object",
+		`{"a":null}`:                        "not null",
 		strings.TrimSuffix(many, ",") + "}": "the run has 17 attributes; at most 16",
 		`{"a":"` + strings.Repeat("x", MaxAttributeBytes) + `"}`: "the attributes have 520 bytes; at most 512",
 	} {
