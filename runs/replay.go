@@ -23,7 +23,7 @@ type log struct {
 }
 
 // oldest returns the first page that is kept. A run that was stored by an earlier version has only the pages
-// after its snapshot, and does not say so.
+// after its snapshot, without a note of the first.
 func (l *log) oldest() int {
 	if from, is := l.doc.Get(inPages).Get(inFrom).AsInt(); is {
 		return int(from)

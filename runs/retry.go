@@ -135,7 +135,7 @@ func (h *host) fitting(ev *model.Event, l *log, to int) (version string, d *driv
 	case errors.As(err, &refused):
 		return version, nil, err
 	case errors.Is(err, errGone):
-		return version, nil, refuse(NotKept, "run %s: %s, so that the run cannot be made again after %d steps; a later step may do, or another run", l.id, err, to)
+		return version, nil, refuse(NotKept, "run %s: %s, so that the run cannot be rebuilt after %d steps; a later step may do, or another run", l.id, err, to)
 	case err != nil:
 		return version, nil, fmt.Errorf("run %s: %w", l.id, err)
 	}

@@ -114,7 +114,7 @@ func count(log []string, line string) (n int) {
 	return n
 }
 
-// The calls that the failure of another one had cancelled are made again, under the same keys; those that had
+// The calls that the failure of another one had cancelled are repeated, under the same keys; those that had
 // ended are not.
 func TestRetry_OfAFanOutMakesTheCancelledCallsAgain(t *testing.T) {
 	t.Parallel()
