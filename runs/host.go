@@ -193,7 +193,7 @@ func (h *host) write(id string, e *entry, at head) {
 	if last.snap != nil {
 		tx.Set(snapshotDoc(id), string(last.snap))
 	}
-	if last.drop[1] > last.drop[0] {
+	if from, _ := tx.Peek(Doc(id), inPages, inFrom).AsInt(); int(from) < last.drop[1] {
 		h.dropPages(id, last.drop[0], last.drop[1])
 		tx.Set(Doc(id), last.drop[1], inPages, inFrom)
 	}

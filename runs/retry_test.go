@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -292,6 +293,75 @@ func TestReset_BeforeAndAfterASnapshot(t *testing.T) {
 			if got := w.outcome("r"); got != "150000" || len(w.log) != c.actions {
 				t.Errorf("step %d: %s after %d actions", c.step, got, len(w.log))
 			}
+		}
+		w.clean()
+	})
+}
+
+// The generation of keys is part of a snapshot: of what is pending, and of what is performed later.
+func TestReset_KeysAreThoseOfTheResetAfterASnapshot(t *testing.T) {
+	t.Parallel()
+	w, _ := unstable(t, true, "    x = inc(n)\n    r = parallel(held(1), loop(30))\n    return inc(0)\ndef held(n):\n    x = inc(n)\n    return x\ndef loop(n):\n    for i in range(n):\n        t = shaky(\"x\" * 5000)\n    return n")
+	w.start("r", "{}")
+	action, task, _ := w.task()
+	w.end(action, task)
+	w.send(StreamReset, "", `{"run":"r","step":2}`)
+	for range 20 {
+		w.begin()
+		task := w.taskOf("shaky")
+		if !strings.HasPrefix(task.Key, "s/r/g1/") {
+			t.Fatal(task.Key)
+		}
+		w.end("shaky", task)
+	}
+	if w.s.Value(snapshotDoc("r")).IsAbsent() {
+		t.Fatal("there is no snapshot")
+	}
+	w.begin()
+	w.send(StreamCancel, "", `{"run":"r"}`)
+	if action, task, is := w.task(); is {
+		t.Errorf("%s of %s is pending", task.Key, action)
+	}
+	w.operate(StreamRetry, `{"run":"r"}`)
+	if got := w.outcome("r"); got != "1" {
+		t.Error(got)
+	}
+	w.clean()
+}
+
+// A run that a version without histories has begun has no pages before its snapshot. It goes on, and can be reset to
+// steps behind it.
+func TestReset_OfARunThatAnEarlierVersionHasBegun(t *testing.T) {
+	t.Parallel()
+	restarts(t, func(t *testing.T, restart bool) {
+		w, s := unstable(t, restart, "    for i in range(30):\n        t = shaky(\"x\" * 5000)\n    return n")
+		w.start("r", "{}")
+		for w.s.Value(snapshotDoc("r")).IsAbsent() {
+			w.end("shaky", w.taskOf("shaky"))
+		}
+		if err := w.s.Write(func(tx *space.Tx) error {
+			text, _ := tx.Peek(snapshotDoc("r")).AsString()
+			for page := range 10 {
+				if n, err := restoreHead(text); err == nil && !tx.Peek(pageDoc("r", page), strconv.Itoa(n-1)).IsAbsent() || page == 0 {
+					tx.Delete(pageDoc("r", page))
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.begin()
+		h := w.history("r")
+		w.perform()
+		s.failures = 0
+		if got := w.outcome("r"); got != "1" || !strings.HasPrefix(w.history("r"), h) || strings.HasPrefix(h, "gone 0") {
+			t.Errorf("%s, %.100s", got, w.history("r"))
+		}
+		w.refused(NotKept, "record 0 is not kept", StreamReset, `{"run":"r","step":1}`)
+		w.log = nil
+		w.operate(StreamReset, `{"run":"r","step":29}`)
+		if got := w.outcome("r"); got != "1" || len(w.log) != 2 {
+			t.Error(got, len(w.log))
 		}
 		w.clean()
 	})

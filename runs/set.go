@@ -108,8 +108,12 @@ func (s *Set) Register(p *space.Program) error {
 		stream string
 		handle space.Handler
 	}{
-		{StreamStart, answering(s.start)}, {StreamSignal, answering(s.signal)}, {StreamCancel, answering(s.cancel)},
-		{StreamRetry, answering(s.retry)}, {StreamReset, answering(s.reset)}, {StreamTimer, s.timer},
+		{StreamStart, answering(s.start)},
+		{StreamSignal, answering(s.signal)},
+		{StreamCancel, answering(s.cancel)},
+		{StreamRetry, answering(s.retry)},
+		{StreamReset, answering(s.reset)},
+		{StreamTimer, s.timer},
 	} {
 		if err := p.Handle(h.stream, h.handle); err != nil {
 			return err

@@ -258,6 +258,9 @@ func (w *world) clean() {
 	if n, _ := w.s.Value(load).Get("kept").AsInt(); int(n) != bytes || bytes > maxSpaceSteps {
 		w.Errorf("%d bytes of steps are kept; %d are counted", bytes, n)
 	}
+	if action, task, is := w.task(); is && !w.s.Value(Index).Get(strings.Trim(task.In.Get("run").String(), `"`)).Get("ended").IsAbsent() {
+		w.Errorf("task %s of %s is left", task.Key, action)
+	}
 	if l := w.s.Value(load); l.Get("bytes").Len() > 0 || l.Get("waiting").Len() > 0 {
 		w.Errorf("load %s", l)
 	}
