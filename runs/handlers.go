@@ -53,6 +53,7 @@ func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	if state := h.state(id); state != "" {
 		return h.exists(id, name, args, state)
 	}
+	h.retain(name, "")
 	if err := h.tidy(); err != nil {
 		return model.Value{}, err
 	}

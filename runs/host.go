@@ -221,6 +221,8 @@ func (h *host) write(id string, e *entry, at head) {
 	if last.plan.outcome != nil {
 		h.finish(id, last.plan.outcome)
 		h.keepSteps(id, e)
+		name, _ := tx.Peek(Doc(id), "workflow").AsString()
+		h.retain(name, id)
 	}
 }
 

@@ -25,12 +25,13 @@ const (
 
 // Definition is a workflow that a program has.
 type Definition struct {
-	Name    string
-	Version string
-	Graph   *workflow.Graph
-	text    string // of the graph, as it is stored
-	program *workflow.Program
-	native  bool // it calls functions of the process
+	Name      string
+	Version   string
+	Graph     *workflow.Graph
+	text      string // of the graph, as it is stored
+	program   *workflow.Program
+	native    bool // it calls functions of the process
+	retention Retention
 }
 
 // Set are the workflows of a program.

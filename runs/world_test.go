@@ -51,7 +51,7 @@ type world struct {
 	restart bool
 }
 
-func program(t *testing.T, src string) (*space.Program, []string) {
+func program(t *testing.T, src string, options ...func(*Set) error) (*space.Program, []string) {
 	t.Helper()
 	g, err := compile.Compile("w.star", []byte(src))
 	if err != nil {
@@ -60,6 +60,11 @@ func program(t *testing.T, src string) (*space.Program, []string) {
 	set := New()
 	if _, err := set.Add(g, nil); err != nil {
 		t.Fatal(err)
+	}
+	for _, apply := range options {
+		if err := apply(set); err != nil {
+			t.Fatal(err)
+		}
 	}
 	p := space.NewProgram("p")
 	for _, name := range set.Actions() {
@@ -156,9 +161,9 @@ func (w *world) begin() {
 }
 
 // deploy replaces the program.
-func (w *world) deploy(src string) {
+func (w *world) deploy(src string, options ...func(*Set) error) {
 	w.Helper()
-	w.program, w.actions = program(w.T, src)
+	w.program, w.actions = program(w.T, src, options...)
 	w.begin()
 }
 

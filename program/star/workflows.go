@@ -67,14 +67,20 @@ func refuseWhile(tree *syntax.File) (err error) {
 	return err
 }
 
-// workflow is workflow(name, run). The file's workflows were compiled before.
+// workflow is workflow(name, run, keep = 0, keep_for = ""). The file's workflows were compiled before.
 func (inst *instance) workflow(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name string
 	var fn starlark.Callable
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &fn); err != nil {
+	var keepFor starlark.String
+	d := &decl{kind: "workflow"}
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &fn, "keep?", &d.keepRuns, "keep_for?", &keepFor); err != nil {
 		return nil, err
 	}
-	d := &decl{kind: "workflow", id: name}
+	var err error
+	if d.keep, err = durationOf("keep_for", keepFor); err != nil {
+		return nil, err
+	}
+	d.id = name
 	for _, f := range inst.code.files { // any order: names are unique
 		if g := f.workflows[name]; g != nil {
 			d.graph = g
@@ -86,7 +92,7 @@ func (inst *instance) workflow(t *starlark.Thread, b *starlark.Builtin, args sta
 	return starlark.None, inst.add(t, d)
 }
 
-// startWorkflow is start_workflow(name, run, args = None, space = ""): it starts a run, if the handler takes
+// startWorkflow is start_workflow(name, run, args = None, space = "", attributes = None): it starts a run, if the handler takes
 // effect.
 func (inst *instance) startWorkflow(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	in, payload, err := inst.startArguments(b, args, kwargs)
@@ -106,20 +112,26 @@ func (inst *instance) startWorkflow(_ *starlark.Thread, b *starlark.Builtin, arg
 
 func (inst *instance) startArguments(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (in string, payload model.Value, err error) {
 	var name, run string
-	var given starlark.Value = starlark.None
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &run, "args?", &given, "space?", &in); err != nil {
+	var given, attributes starlark.Value = starlark.None, starlark.None
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &run, "args?", &given, "space?", &in, "attributes?", &attributes); err != nil {
 		return "", payload, err
 	}
 	if err := runs.CheckID(run); err != nil {
 		return "", payload, fmt.Errorf("%s: %w", b.Name(), err)
 	}
 	fields := []model.Field{model.F("workflow", name), model.F("run", run)}
-	if given != starlark.None {
-		v, err := inst.Run.ToModel(given)
-		if err != nil {
-			return "", payload, fmt.Errorf("%s: args: %w", b.Name(), err)
+	for _, x := range []struct {
+		name  string
+		value starlark.Value
+	}{{"args", given}, {"attributes", attributes}} {
+		if x.value == starlark.None {
+			continue
 		}
-		fields = append(fields, model.F("args", v))
+		v, err := inst.Run.ToModel(x.value)
+		if err != nil {
+			return "", payload, fmt.Errorf("%s: %s: %w", b.Name(), x.name, err)
+		}
+		fields = append(fields, model.F(x.name, v))
 	}
 	return in, model.Object(fields...), nil
 }
@@ -138,7 +150,11 @@ func (p *Program) addWorkflows(decls []*decl) error {
 		if first == nil {
 			first = d
 		}
-		if _, err := p.workflows.Add(d.graph, nil); err != nil {
+		_, err := p.workflows.Add(d.graph, nil)
+		if err == nil {
+			err = p.workflows.Keep(d.id, runs.Retention{Runs: d.keepRuns, For: d.keep})
+		}
+		if err != nil {
 			return errorAt(d.pos, "%s", err)
 		}
 	}

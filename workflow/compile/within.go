@@ -38,7 +38,7 @@ func Declarations(f *syntax.File) (list []Declared, actions map[string]string, e
 			}
 		case *syntax.ExprStmt:
 			if call, name := callOf(s.X); name == "workflow" {
-				c := &compiler{funcs: functionsOf(f), graph: &workflow.Graph{}}
+				c := &compiler{within: true, funcs: functionsOf(f), graph: &workflow.Graph{}}
 				if err := c.workflow(call); err != nil {
 					return nil, nil, err
 				}
