@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/model"
 )
 
@@ -102,6 +103,48 @@ func TestHistory_IsBounded(t *testing.T) {
 	if _, err := ReadHistory("x", func(doc string) (model.Value, error) { return w.s.Value(doc), nil }); !errors.Is(err, ErrNoRun) {
 		t.Error(err)
 	}
+}
+
+// A run whose state is too large for a snapshot has all its steps while it goes on, and the last ones after its end.
+func TestHistory_OfARunWithoutSnapshotsIsBounded(t *testing.T) {
+	t.Parallel()
+	w, _ := unstable(t, false, "    for i in range(12):\n        t = shaky(\"x\" * 100000)\n    fail(\"enough\")")
+	w.start("r", "{}")
+	w.perform()
+	if _, bytes := w.kept(); bytes > MaxSteps || bytes < MaxSteps-150_000 {
+		t.Errorf("%d bytes", bytes)
+	}
+	if h := w.history("r"); !strings.HasPrefix(h, "gone 8\n9 done") {
+		t.Errorf("%.100s", h)
+	}
+	w.refused(NotKept, "record 0 is not kept", StreamRetry, `{"run":"r"}`)
+	w.clean()
+}
+
+// A step whose record and snapshot do not fit into one transaction is not kept in the history, and the run goes on.
+func TestHistory_OfALargeRecordBeforeASnapshot(t *testing.T) {
+	t.Parallel()
+	restarts(t, func(t *testing.T, restart bool) {
+		// Each quotation mark has two bytes in a value, and four in a record.
+		src := "load(\"actions\", \"text\")\ndef run():\n    a = text(48500)\n    b = text(65000)\n    b = len(b)\n    c = text(1)\n    d = text(1)\n    return [len(a), b, c + d]\nworkflow(\"w\", run)\n"
+		w := newWorld(t, src, inStarlark(t, "def text(n): return '\"' * n"), simkit.Options{})
+		w.restart = restart
+		w.start("r", "{}")
+		w.perform()
+		if got := w.outcome("r"); got != `[48500,65000,"\"\""]` {
+			t.Error(got)
+		}
+		if h := w.history("r"); !strings.HasPrefix(h, "gone 3\n4 done") {
+			t.Errorf("%.100s", h)
+		}
+		w.log = nil
+		w.refused(NotKept, "record 0 is not kept", StreamReset, `{"run":"r","step":2}`)
+		w.operate(StreamReset, `{"run":"r","step":3}`)
+		if got := w.outcome("r"); got != `[48500,65000,"\"\""]` || len(w.log) != 2 {
+			t.Error(got, w.log)
+		}
+		w.clean()
+	})
 }
 
 // The steps of many ended runs are bounded: those of the ones that ended first go, and their outcomes stay.

@@ -62,7 +62,10 @@ func (h *host) keepSteps(id string, e *entry) {
 	}
 	first := to
 	for page := to - 1; page >= from; page-- {
-		size := len(h.tx.Peek(pageDoc(id, page)).String())
+		size := 0
+		if v := h.tx.Peek(pageDoc(id, page)); !v.IsAbsent() {
+			size = len(v.String())
+		}
 		if total+size > MaxSteps {
 			break
 		}

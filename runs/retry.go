@@ -322,7 +322,6 @@ func (d *driver) resume(rec *record) []workflow.Input {
 		in = append(in, workflow.Input{Now: d.now, Begin: d.args})
 	}
 	for _, id := range rec.Resume.Again {
-		delete(d.timers, id) // a wait sets it again
 		in = append(in, workflow.Input{Now: d.now, Again: id})
 	}
 	return in

@@ -367,6 +367,41 @@ func TestReset_OfARunThatAnEarlierVersionHasBegun(t *testing.T) {
 	})
 }
 
+// What a reset drops is gone: records, and a snapshot of them.
+func TestReset_LeavesNothingOfWhatItDrops(t *testing.T) {
+	t.Parallel()
+	w, _ := unstable(t, false, "    for i in range(30):\n        t = shaky(\"x\" * 5000)\n    return n")
+	w.start("r", "{}")
+	w.perform()
+	w.send(StreamReset, "", `{"run":"r","step":5}`)
+	if v := w.s.Value(snapshotDoc("r")); !v.IsAbsent() {
+		t.Error("a snapshot of later steps is left")
+	}
+	w.operate(StreamCancel, `{"run":"r","why":"enough"}`)
+	if got := w.history("r"); strings.Count(got, "\n") != 7 || !strings.HasSuffix(got, "\n6 reset from 31 starts 1\n7 cancelenough") {
+		t.Errorf("%.300s", got)
+	}
+	w.clean()
+}
+
+// What is started again takes the place of what was pending, and does not count twice.
+func TestReset_CountsWhatIsPendingOnce(t *testing.T) {
+	t.Parallel()
+	w, _ := unstable(t, false, "    return parallel(inc(0), shaky(\"x\" * 70000))")
+	w.start("r", "{}")
+	for range 2 {
+		w.send(StreamReset, "", `{"run":"r","step":1}`)
+		if inc, shaky := w.s.Value("inc").Get("tasks").Len(), w.s.Value("shaky").Get("tasks").Len(); inc != 1 || shaky != 1 {
+			t.Errorf("%d and %d tasks", inc, shaky)
+		}
+		if n, _ := w.s.Value(load).Get("bytes").Get("shaky").AsInt(); n < 70_000 || n > 71_000 {
+			t.Errorf("the tasks of shaky need %d bytes", n)
+		}
+	}
+	w.perform()
+	w.clean()
+}
+
 func TestReset_OfARunWhoseFirstStepsAreGone(t *testing.T) {
 	t.Parallel()
 	w, s := unstable(t, false, "    texts = []\n    for i in range(200):\n        t = shaky(\"x\" * 5000)\n        texts.append(len(t))\n    return sum(texts)")
@@ -414,6 +449,30 @@ func TestRetry_WithTheLatestVersion(t *testing.T) {
 		}
 		w.clean()
 	})
+}
+
+// Timers and waits have to be the same, too.
+func TestReset_WithTheLatestVersionAndAnotherTimer(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][2]string{
+		{`    sleep("1h")`, `    sleep("2h")`},
+		{`    x = wait("go")`, `    x = wait("stop")`},
+		{`    x = attempt(wait("go", timeout = "1h"))`, `    x = attempt(wait("go", timeout = "2h"))`},
+	} {
+		src := "def run(n = 1):\n%s\n    return n\nworkflow(\"w\", run)\n"
+		w := newWorld(t, fmt.Sprintf(src, c[0]), deeds{}, simkit.Options{})
+		w.start("r", "{}")
+		w.deploy(fmt.Sprintf(src, c[1]))
+		w.refused(Misfit, "step 1 of run r would not be the same", StreamReset, `{"run":"r","step":1,"latest":true}`)
+		w.deploy(fmt.Sprintf(strings.Replace(src, "return n", "return 7", 1), c[0]))
+		w.operate(StreamReset, `{"run":"r","step":1,"latest":true}`)
+		w.send(StreamSignal, "", `{"run":"r","signal":"go"}`)
+		w.advance(time.Hour)
+		if got := w.outcome("r"); got != "7" {
+			t.Errorf("%s: %s", c[0], got)
+		}
+		w.clean()
+	}
 }
 
 // Of a run that failed before its first action, only another version may do better.
