@@ -372,13 +372,18 @@ func TestReset_LeavesNothingOfWhatItDrops(t *testing.T) {
 	t.Parallel()
 	w, _ := unstable(t, false, "    for i in range(30):\n        t = shaky(\"x\" * 5000)\n    return n")
 	w.start("r", "{}")
-	w.perform()
+	for range 25 {
+		w.end("shaky", w.taskOf("shaky"))
+	}
+	if w.s.Value(snapshotDoc("r")).IsAbsent() {
+		t.Fatal("there is no snapshot")
+	}
 	w.send(StreamReset, "", `{"run":"r","step":5}`)
 	if v := w.s.Value(snapshotDoc("r")); !v.IsAbsent() {
 		t.Error("a snapshot of later steps is left")
 	}
 	w.operate(StreamCancel, `{"run":"r","why":"enough"}`)
-	if got := w.history("r"); strings.Count(got, "\n") != 7 || !strings.HasSuffix(got, "\n6 reset from 31 starts 1\n7 cancelenough") {
+	if got := w.history("r"); strings.Count(got, "\n") != 7 || !strings.HasSuffix(got, "\n6 reset from 26 starts 1\n7 cancelenough") {
 		t.Errorf("%.300s", got)
 	}
 	w.clean()
@@ -487,6 +492,59 @@ func TestRetry_OfTheFirstStepWithTheLatestVersion(t *testing.T) {
 	if got := w.outcome("r"); got != "2" {
 		t.Error(got)
 	}
+	w.clean()
+}
+
+// Each operation is refused in the same shape, and leaves nothing.
+func TestRefusal_OfEachOperation(t *testing.T) {
+	t.Parallel()
+	w := small(t, "    return inc(n)")
+	w.start("r", `{"n":1}`)
+	w.perform()
+	before := w.s.Value(Index).String() + w.s.Value(Doc("r")).String()
+	long := `"` + strings.Repeat("x", MaxValue) + `"`
+	for _, c := range []struct {
+		why                    Reason
+		words, stream, payload string
+	}{
+		{NoWorkflow, `no workflow "x"; it has w`, StreamStart, `{"workflow":"x","run":"q"}`},
+		{NoWorkflow, `no workflow ""`, StreamStart, `{"run":"q"}`},
+		{Exists, "run r exists, with workflow w", StreamStart, `{"workflow":"w","run":"r"}`},
+		{Invalid, "must be an object by name", StreamStart, `{"workflow":"w","run":"q","args":[]}`},
+		{Invalid, `run "a b"`, StreamStart, `{"workflow":"w","run":"a b"}`},
+		{Invalid, "the arguments have 131", StreamStart, `{"workflow":"w","run":"q","args":{"n":` + long + `}}`},
+		{NoRun, `space s has no run "q"`, StreamSignal, `{"run":"q","signal":"go"}`},
+		{NoRun, `space s has no run ""`, StreamSignal, `{"run":7,"signal":"go"}`},
+		{NoRun, `no run`, StreamSignal, `{"run":` + long + `}`},
+		{Ended, "run r has ended: it is done", StreamSignal, `{"run":"r","signal":"go"}`},
+		{NoRun, `space s has no run "q"`, StreamCancel, `{"run":"q"}`},
+		{Ended, "run r has ended: it is done", StreamCancel, `{"run":"r"}`},
+	} {
+		w.refused(c.why, c.words, c.stream, c.payload)
+	}
+	if after := w.s.Value(Index).String() + w.s.Value(Doc("r")).String(); after != before {
+		t.Errorf("%s\nis now %s", before, after)
+	}
+	w.send(StreamStart, "", `{"workflow":"w","run":"q","answer":true}`)
+	w.refused(Invalid, "the payload names no signal", StreamSignal, `{"run":"q"}`)
+	w.refused(Invalid, "the signal has 131", StreamSignal, `{"run":"q","signal":"go","value":`+long+`}`)
+	w.refused(Invalid, "the reason has 501 bytes", StreamCancel, `{"run":"q","why":"`+strings.Repeat("x", 501)+`"}`)
+	w.perform()
+	w.clean()
+}
+
+func TestRefusal_OfAStartInAFullSpace(t *testing.T) {
+	t.Parallel()
+	w := small(t, "    return inc(n)")
+	if err := w.s.Write(func(tx *space.Tx) error {
+		for i := range maxRuns {
+			tx.Set(Index, model.Object(model.F("state", string(Running))), fmt.Sprintf("r%d", i))
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.refused(Full, "space s has 2000 runs; more are not possible", StreamStart, `{"workflow":"w","run":"r"}`)
 	w.clean()
 }
 
