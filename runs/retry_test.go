@@ -211,6 +211,25 @@ func TestRetry_OfAFailureOfCodePerformsTheActionBeforeIt(t *testing.T) {
 	w.clean()
 }
 
+// A signal with which the code has failed is waited for again.
+func TestRetry_OfAFailureAfterASignalWaitsForItAgain(t *testing.T) {
+	t.Parallel()
+	restarts(t, func(t *testing.T, restart bool) {
+		w, _ := unstable(t, restart, "    a = wait(\"go\")\n    return 10 // a")
+		w.start("r", "{}")
+		w.operate(StreamSignal, `{"run":"r","signal":"go","value":0}`)
+		w.operate(StreamRetry, `{"run":"r"}`)
+		if got := w.outcome("r"); got != "running" {
+			t.Fatal(got)
+		}
+		w.operate(StreamSignal, `{"run":"r","signal":"go","value":5}`)
+		if got := w.outcome("r"); got != "2" {
+			t.Error(got)
+		}
+		w.clean()
+	})
+}
+
 func TestReset_DropsTheStepsAfterIt(t *testing.T) {
 	t.Parallel()
 	restarts(t, func(t *testing.T, restart bool) {
