@@ -151,7 +151,7 @@ func TestHistory_OfALargeRecordBeforeASnapshot(t *testing.T) {
 func TestHistory_OfManyRunsIsBounded(t *testing.T) {
 	t.Parallel()
 	w, _ := unstable(t, false, "    for i in range(2):\n        t = shaky(\"x\" * 60000)\n    return n")
-	const runs = 40
+	const runs = 36
 	for i := range runs {
 		w.start(fmt.Sprintf("r%02d", i), "{}")
 		w.perform()

@@ -221,9 +221,9 @@ type workflowResultCmd struct {
 
 // Run prints the result of a run.
 func (c *workflowResultCmd) Run(ctx context.Context, io streams) error {
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
 	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
+		ctx, cancel := context.WithTimeout(ctx, c.Timeout) // without the time to connect
+		defer cancel()
 		if _, err := r.Status(ctx, c.ID); errors.Is(err, flow.ErrNoRun) {
 			return err
 		}
