@@ -3,7 +3,6 @@ package flow
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -27,9 +26,6 @@ const (
 	Cancelled = runs.Cancelled
 )
 
-// ErrNoRun reports that a space has no run of an ID.
-var ErrNoRun = runs.ErrNoRun
-
 // Runs are the runs of workflows in a space, for clients.
 type Runs struct{ space settle.Space }
 
@@ -38,61 +34,56 @@ func In(space settle.Space) Runs { return Runs{space} }
 
 // Events that a program with workflows handles.
 var (
-	startEvent  = settle.NewRequest[startPayload, started](runs.StreamStart)
-	signalEvent = settle.NewStream[signalPayload](runs.StreamSignal)
-	cancelEvent = settle.NewStream[cancelPayload](runs.StreamCancel)
+	startEvent  = settle.NewRequest[startPayload, answer](runs.StreamStart)
+	signalEvent = settle.NewRequest[signalPayload, answer](runs.StreamSignal)
+	cancelEvent = settle.NewRequest[cancelPayload, answer](runs.StreamCancel)
 )
 
 type startPayload struct {
-	Workflow string       `json:"workflow"`
-	Run      string       `json:"run"`
-	Args     settle.Value `json:"args,omitzero"`
-	Deadline float64      `json:"deadline,omitzero"` // in seconds
-}
-
-type started struct {
-	Run     string `json:"run"`
-	Started bool   `json:"started"`
-	State   string `json:"state,omitzero"`
+	Workflow   string       `json:"workflow"`
+	Run        string       `json:"run"`
+	Args       settle.Value `json:"args,omitzero"`
+	Deadline   float64      `json:"deadline,omitzero"` // in seconds
+	Attributes settle.Value `json:"attributes,omitzero"`
+	asks
 }
 
 type signalPayload struct {
 	Run    string       `json:"run"`
 	Signal string       `json:"signal"`
 	Value  settle.Value `json:"value,omitzero"`
+	asks
 }
 
 type cancelPayload struct {
 	Run    string `json:"run"`
 	Reason string `json:"why,omitzero"`
 	AtOnce bool   `json:"at_once,omitzero"`
+	asks
 }
 
 // Start starts a run of a workflow under an ID, with arguments by name: a map, or a struct. It returns false if the run
-// exists already, with the same workflow and arguments; one with others is an error. The options of a run that exists
-// remain as they are.
+// exists already, with the same workflow and arguments; ErrExists is in the error if it has others. The options of a run
+// that exists remain as they are. See Refusal.
 func (r Runs) Start(ctx context.Context, workflow, id string, args any, options ...StartOption) (bool, error) {
 	if err := runs.CheckID(id); err != nil {
 		return false, err
 	}
-	p := startPayload{Workflow: workflow, Run: id}
+	p := startPayload{Workflow: workflow, Run: id, asks: asking}
+	for _, set := range options {
+		if err := set(&p); err != nil {
+			return false, fmt.Errorf("start run %s: %w", id, err)
+		}
+	}
 	if args != nil {
 		var err error
 		if p.Args, err = settle.ValueOf(args); err != nil {
 			return false, fmt.Errorf("start run %s: the arguments: %w", id, err)
 		}
 	}
-	for _, set := range options {
-		if err := set(&p); err != nil {
-			return false, fmt.Errorf("start run %s: %w", id, err)
-		}
-	}
-	out, err := startEvent.Call(ctx, r.space, settle.NewID(), p)
+	out, err := answered(startEvent.Call(ctx, r.space, settle.NewID(), p))
 	return out.Started, err
 }
-
-// StartOption configures a run that is started.
-type StartOption func(*startPayload) error
 
 // EndWithin makes the run fail with a DeadlineError, if it has not ended after a duration, like Deadline. Of the two, the
 // shorter one counts.
@@ -108,26 +99,29 @@ func EndWithin(d time.Duration) StartOption {
 
 // Signal sends a value to a run, which receives it by wait. It is kept until then.
 func (r Runs) Signal(ctx context.Context, id, signal string, value any) error {
-	p := signalPayload{Run: id, Signal: signal}
+	p := signalPayload{Run: id, Signal: signal, asks: asking}
 	if value != nil {
 		var err error
 		if p.Value, err = settle.ValueOf(value); err != nil {
 			return fmt.Errorf("signal %s of run %s: %w", signal, id, err)
 		}
 	}
-	return signalEvent.Call(ctx, r.space, settle.NewID(), p)
+	_, err := answered(signalEvent.Call(ctx, r.space, settle.NewID(), p))
+	return err
 }
 
 // Cancel ends a run with a CancelledError. Its pending actions are cancelled, and then its undo steps are executed, if it
 // has any. During these, it has no effect.
 func (r Runs) Cancel(ctx context.Context, id, why string) error {
-	return cancelEvent.Call(ctx, r.space, settle.NewID(), cancelPayload{Run: id, Reason: why})
+	_, err := answered(cancelEvent.Call(ctx, r.space, settle.NewID(), cancelPayload{Run: id, Reason: why, asks: asking}))
+	return err
 }
 
 // CancelAtOnce is Cancel without the undo steps. During these, it ends them: the error of the run has the number of those
 // that were skipped.
 func (r Runs) CancelAtOnce(ctx context.Context, id, why string) error {
-	return cancelEvent.Call(ctx, r.space, settle.NewID(), cancelPayload{Run: id, Reason: why, AtOnce: true})
+	_, err := answered(cancelEvent.Call(ctx, r.space, settle.NewID(), cancelPayload{Run: id, Reason: why, AtOnce: true, asks: asking}))
+	return err
 }
 
 // List returns the runs of the space, without arguments and outcomes, by ID.
@@ -136,45 +130,12 @@ func (r Runs) List(ctx context.Context) (map[string]*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]*Status{}
-	for id, entry := range v.All() {
-		s := &Status{ID: id}
-		s.Workflow, _ = entry.Get("workflow").AsString()
-		state, _ := entry.Get("state").AsString()
-		s.State = runs.State(state)
-		s.Started, _ = entry.Get("at").AsInt()
-		s.Ended, _ = entry.Get("ended").AsInt()
-		s.Parent = runs.ParentOf(entry)
-		all[id] = s
-	}
-	return all, nil
+	return runs.List(v), nil
 }
-
-// inspections bounds how often Status reads the documents of a run that changes meanwhile.
-const inspections = 20
 
 // Status returns the state of a run, as the log has it, and what it waits for.
 func (r Runs) Status(ctx context.Context, id string) (*Status, error) {
-	if err := runs.CheckID(id); err != nil {
-		return nil, err
-	}
-	for n := 1; ; n++ {
-		before, _, err := r.space.Get(ctx, runs.Doc(id))
-		if err != nil {
-			return nil, err
-		}
-		s, err := runs.Inspect(id, func(doc string) (settle.Value, error) {
-			v, _, err := r.space.Get(ctx, doc)
-			return v, err
-		})
-		if err == nil || errors.Is(err, ErrNoRun) || ctx.Err() != nil {
-			return s, err
-		}
-		after, _, again := r.space.Get(ctx, runs.Doc(id))
-		if again != nil || n == inspections || before.String() == after.String() {
-			return s, err
-		}
-	}
+	return unchanged(ctx, r, id, runs.Inspect)
 }
 
 // Wait waits until a run has ended, and returns its status. A run that does not exist is waited for, too.

@@ -61,6 +61,12 @@ func (w *Workflows) Graphs() []*workflow.Graph {
 	return list
 }
 
+// Retention bounds how many runs of a workflow stay in a space after their end, and how long, see [runs.Retention].
+type Retention = runs.Retention
+
+// Keep bounds the runs of a workflow that stay after their end. Call it after the workflow was added.
+func (w *Workflows) Keep(workflow string, r Retention) { w.note(w.set.Keep(workflow, r)) }
+
 // External adds an action that another process performs: any NATS client, or `settle workflow perform`.
 func (w *Workflows) External(name string) {
 	w.actions = append(w.actions, &space.ActionSpec{Name: name, External: true})

@@ -55,11 +55,6 @@ const (
 // childTimer is in front of the IDs of the timers that limit children.
 const childTimer = "child "
 
-// tooMany is the error of a space without room for a run.
-type tooMany string
-
-func (e tooMany) Error() string { return string(e) }
-
 // checkChildren returns an error if a workflow starts runs in its own space of one that the program does not have.
 func (s *Set) checkChildren() error {
 	for _, d := range s.Definitions() {
@@ -339,10 +334,9 @@ func (h *host) startOrJoin(ev *model.Event, by *caller) (started bool, why *Acti
 	if d == nil {
 		return false, &ActionError{Type: UnknownWorkflowError, Ancestors: []string{StartError}, Message: fmt.Sprintf("the program of space %s has no workflow %q; it has %s", h.tx.Space(), name, h.set.names())}, nil
 	}
-	err = h.create(d, id, args, 0, by)
-	var full tooMany
-	if errors.As(err, &full) {
-		return false, &ActionError{Type: workflow.LimitError, Ancestors: []string{StartError}, Message: full.Error()}, nil
+	err = h.create(d, id, args, origin{by: by})
+	if errors.Is(err, ErrFull) {
+		return false, &ActionError{Type: workflow.LimitError, Ancestors: []string{StartError}, Message: err.Error()}, nil
 	}
 	return true, nil, err
 }
@@ -507,7 +501,7 @@ func (h *host) childEnded(id, call string, state State, result, failure model.Va
 			why = ParseError(tooLarge("the result", size))
 		}
 	case state != Done:
-		if why = errorOf(failure); len(why.Text()) > MaxValue {
+		if why = causeIn(failure); len(why.Text()) > MaxValue {
 			why = ParseError(tooLarge("the error", len(why.Text())))
 		}
 	}
@@ -530,8 +524,8 @@ func errorValue(e *ActionError) model.Value {
 	return model.Object(fields...)
 }
 
-// errorOf returns the error in a document or an event.
-func errorOf(v model.Value) (e ActionError) {
+// causeIn returns the error in a document or an event.
+func causeIn(v model.Value) (e ActionError) {
 	e.Type, _ = v.Get("type").AsString()
 	e.Type = cmp.Or(e.Type, "Error")
 	e.Message, _ = v.Get("message").AsString()

@@ -10,10 +10,12 @@ import (
 
 // Documents of a space with runs.
 const (
-	// Index lists the runs of a space: {RUN: {"workflow": NAME, "state": STATE, "at": MS, "ended": MS}}. Runs that others
-	// have started have {"parent": "SPACE/RUN"}, too.
+	// Index lists the runs of a space: {RUN: {"workflow": NAME, "state": STATE, "at": MS, "ended": MS, "bytes": N}}.
+	// The bytes are those of the steps that are kept of a run that has ended. Runs that others have started have
+	// {"parent": "SPACE/RUN"}, too.
 	Index = "runs"
-	// load has what the tasks of all runs need: {"bytes": {ACTION: N}, "waiting": {RUN: true}}.
+	// load has what the tasks of all runs need, and the bytes of the steps of those that have ended:
+	// {"bytes": {ACTION: N}, "waiting": {RUN: true}, "kept": N}.
 	load = "runs_load"
 )
 

@@ -46,8 +46,10 @@ type record struct {
 	Cancel   string           `json:"cancel,omitzero"`
 	AtOnce   bool             `json:"at_once,omitzero"` // with Cancel
 	// Due makes the timers fire whose time has come. With none of these fields, the step only starts tasks.
-	Due     bool `json:"due,omitzero"`
-	Started int  `json:"started,omitzero"`
+	Due bool `json:"due,omitzero"`
+	// Resume lets the run go on from here, after later records were dropped.
+	Resume  *resume `json:"resume,omitzero"`
+	Started int     `json:"started,omitzero"`
 }
 
 // driver is a run, and what its host has to know of it beside: which tasks wait for their turn, which are
@@ -71,6 +73,7 @@ type driver struct {
 	armed   int64
 	// chain are the run and those above it that wait for its end, as SPACE/RUN, from the first on, without itself.
 	chain []string
+	gen     int // how often the run was reset
 }
 
 // pending is a task that has been started, or a child.
@@ -79,6 +82,7 @@ type pending struct {
 	Child   string `json:"child,omitzero"` // the workflow
 	Attempt int    `json:"attempt"`
 	Bytes   int    `json:"bytes"`
+	Gen     int    `json:"gen,omitzero"` // of its key
 }
 
 // plan is what a step has the host do.
@@ -167,7 +171,7 @@ func (d *driver) begin(p *plan) {
 	w := d.queue[0]
 	d.queue = d.queue[1:]
 	size := sizeOf(&w)
-	d.pending[w.ID] = pending{Action: w.Action, Child: w.Child, Attempt: w.Attempt, Bytes: size}
+	d.pending[w.ID] = pending{Action: w.Action, Child: w.Child, Attempt: w.Attempt, Bytes: size, Gen: d.gen}
 	d.bytes += size
 	if w.Child == "" {
 		p.delta[w.Action] += size
@@ -202,6 +206,8 @@ func (d *driver) ended(id string, attempt int, p *plan) {
 func (d *driver) inputs(rec *record, p *plan) []workflow.Input {
 	in := workflow.Input{Now: d.now, Done: rec.Done, Failed: rec.Failed, Signal: rec.Signal, Abort: rec.Abort, Cancel: rec.Cancel, AtOnce: rec.AtOnce}
 	switch {
+	case rec.Resume != nil:
+		return d.resume(rec)
 	case rec.Begin:
 		in.Begin, in.Deadline = d.args, rec.Deadline
 	case rec.Due:
@@ -328,6 +334,7 @@ type snapshot struct {
 	Queue   []workflow.Work    `json:"queue,omitzero"`
 	Pending map[string]pending `json:"pending,omitzero"`
 	Armed   int64              `json:"armed,omitzero"`
+	Gen     int                `json:"gen,omitzero"`
 	Run     jsontext.Value     `json:"run"`
 }
 
@@ -342,7 +349,7 @@ func (d *driver) snapshot() []byte {
 		d.snapAt = 2 * d.since
 		return nil
 	}
-	s := snapshot{N: d.n, Hash: d.hash, Now: d.now, Page: d.page + 1, Timers: d.timers, Queue: d.queue, Pending: d.pending, Armed: d.armed, Run: run}
+	s := snapshot{N: d.n, Hash: d.hash, Now: d.now, Page: d.page + 1, Timers: d.timers, Queue: d.queue, Pending: d.pending, Armed: d.armed, Gen: d.gen, Run: run}
 	s.SnapAt = max(minSnapshot, len(run))
 	data, err := json.Marshal(&s, json.Deterministic(true))
 	if err != nil || len(data) > maxSnapshot {
@@ -365,11 +372,18 @@ func restore(p *workflow.Program, args jsontext.Value, data []byte) (*driver, er
 		return nil, err
 	}
 	d := newDriver(p, args)
-	d.run, d.n, d.hash, d.now, d.page, d.first, d.snapAt, d.queue, d.armed = run, s.N, s.Hash, s.Now, s.Page, s.Page, s.SnapAt, s.Queue, s.Armed
+	d.run, d.n, d.hash, d.now, d.page, d.first, d.snapAt, d.queue, d.armed, d.gen = run, s.N, s.Hash, s.Now, s.Page, s.Page, s.SnapAt, s.Queue, s.Armed, s.Gen
 	maps.Copy(d.timers, s.Timers)
 	maps.Copy(d.pending, s.Pending)
 	for _, was := range s.Pending { // any order: a sum
 		d.bytes += was.Bytes
 	}
 	return d, nil
+}
+
+// restoreHead returns the number of records before a snapshot.
+func restoreHead(text string) (int, error) {
+	var s snapshot
+	err := json.Unmarshal([]byte(text), &s)
+	return s.N, err
 }

@@ -2,9 +2,7 @@ package runs
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -23,29 +21,33 @@ const (
 	maxEnded = 1000
 )
 
-// start handles {"workflow": NAME, "run": ID, "args": {...}, "deadline": DURATION}.
+// start handles {"workflow": NAME, "run": ID, "args": {...}, "deadline": DURATION, "attributes": {...}}.
 func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	name, _ := ev.Payload.Get("workflow").AsString()
 	d := s.byName[name]
 	if d == nil {
-		return model.Value{}, fmt.Errorf("this program has no workflow %q; it has %s", name, s.names())
+		return model.Value{}, refuse(NoWorkflow, "this program has no workflow %.100q; it has %s", name, s.names())
 	}
 	id, is := ev.Payload.Get("run").AsString()
 	if !is {
 		id = model.NameOf(ev.ID)
 	}
 	if err := CheckID(id); err != nil {
-		return model.Value{}, err
+		return model.Value{}, refuse(Invalid, "%s", err)
 	}
 	args := ev.Payload.Get("args")
 	switch {
 	case args.IsAbsent() || args.IsNull():
 		args = model.Object()
 	case args.Kind() != model.KindObject:
-		return model.Value{}, fmt.Errorf(`the arguments are a %s; they must be an object by name, such as {"n": 1}`, args.Kind())
+		return model.Value{}, refuse(Invalid, `the arguments are a %s; they must be an object by name, such as {"n": 1}`, args.Kind())
 	}
 	if size := len(args.String()); size > MaxValue {
-		return model.Value{}, fmt.Errorf("the arguments have %d bytes; at most %d are possible: pass a reference to what is large", size, MaxValue)
+		return model.Value{}, refuse(Invalid, "the arguments have %d bytes; at most %d are possible: pass a reference to what is large", size, MaxValue)
+	}
+	attributes, err := checkAttributes(ev.Payload.Get("attributes"))
+	if err != nil {
+		return model.Value{}, err
 	}
 	deadline, err := deadlineOf(ev.Payload.Get("deadline"))
 	if err != nil {
@@ -55,14 +57,24 @@ func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	if state := h.state(id); state != "" {
 		return h.exists(id, name, args, state)
 	}
-	if err := h.create(d, id, args, deadline, nil); err != nil {
+	h.retain(name, "")
+	if err := h.create(d, id, args, origin{deadline: deadline, attributes: attributes}); err != nil {
 		return model.Value{}, err
 	}
 	return model.Object(model.F("run", id), model.F("started", true)), nil
 }
 
-// create creates a run with a deadline of its own in milliseconds, 0 for none, and makes its first step.
-func (h *host) create(d *Definition, id string, args model.Value, deadline int64, by *caller) error {
+// origin is what a run has from its start, beside the arguments.
+type origin struct {
+	// deadline is how long the run may take, in milliseconds; 0 if the start says nothing.
+	deadline   int64
+	attributes model.Value
+	// by is the call that has started the run, nil for none.
+	by *caller
+}
+
+// create creates a run, and makes its first step.
+func (h *host) create(d *Definition, id string, args model.Value, from origin) error {
 	if err := h.tidy(); err != nil {
 		return err
 	}
@@ -75,10 +87,11 @@ func (h *host) create(d *Definition, id string, args model.Value, deadline int64
 		model.F("workflow", d.Name), model.F("version", d.Version), model.F("state", string(Running)), model.F("at", h.now()),
 		model.F("args", args), model.F("head", head{hash: firstHash(d.Version, jsontext.Value(args.String()))}.String()),
 	))
-	if by != nil {
-		h.writeParent(id, by)
+	h.setAttributes(id, from.attributes)
+	if from.by != nil {
+		h.writeParent(id, from.by)
 	}
-	return h.step(id, &record{Begin: true, Deadline: deadline})
+	return h.step(id, &record{Begin: true, Deadline: from.deadline})
 }
 
 // deadlineOf returns a deadline in milliseconds, 0 if there is none: a text such as "24h", or a number of seconds.
@@ -95,7 +108,7 @@ func deadlineOf(v model.Value) (int64, error) {
 		err = fmt.Errorf("%s is not longer than nothing", v)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("the deadline: %w", err)
+		return 0, refuse(Invalid, "the deadline: %s", err)
 	}
 	return max(int64(seconds*1000), 1), nil
 }
@@ -112,7 +125,7 @@ func (s *Set) names() string {
 func (h *host) exists(id, name string, args model.Value, state State) (model.Value, error) {
 	doc := h.tx.Peek(Doc(id))
 	if was, _ := doc.Get("workflow").AsString(); was != name || !model.Equal(doc.Get("args"), args) {
-		return model.Value{}, fmt.Errorf("run %s exists, with workflow %s and arguments %.200s; choose another ID", id, was, doc.Get("args").String())
+		return model.Value{}, refuse(Exists, "run %s exists, with workflow %s and arguments %.200s; choose another ID", id, was, doc.Get("args").String())
 	}
 	return model.Object(model.F("run", id), model.F("started", false), model.F("state", string(state))), nil
 }
@@ -123,30 +136,13 @@ func (h *host) tidy() error {
 	if index.Len() < maxEnded {
 		return nil
 	}
-	type ended struct {
-		id string
-		at int64
-	}
-	var list []ended
-	for id, entry := range index.All() {
-		if at, is := entry.Get("ended").AsInt(); is {
-			list = append(list, ended{id, at})
-		}
-	}
-	slices.SortFunc(list, func(a, b ended) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) })
+	list := h.ended()
 	excess := max(len(list)-maxEnded+1, 0)
-	for _, e := range list[:min(excess, 100)] {
-		if h.unreported(e.id) {
-			continue
-		}
-		h.tx.Delete(Index, e.id)
-		h.tx.Delete(Doc(e.id))
-		if !h.tx.Peek(childrenDoc(e.id)).IsAbsent() {
-			h.tx.Delete(childrenDoc(e.id))
-		}
+	for _, e := range list[:min(excess, maxRemoved)] {
+		h.remove(e.id)
 	}
 	if n := h.tx.Peek(Index).Len(); n >= maxRuns {
-		return tooMany(fmt.Sprintf("space %s has %d runs; more are not possible: start runs in several spaces", h.tx.Space(), n))
+		return refuse(Full, "space %s has %d runs; more are not possible: start runs in several spaces", h.tx.Space(), n)
 	}
 	return nil
 }
@@ -158,9 +154,9 @@ func (h *host) ongoing(ev *model.Event) (string, error) {
 	case Running:
 		return id, nil
 	case "":
-		return id, fmt.Errorf("space %s has no run %q", h.tx.Space(), id)
+		return id, refuse(NoRun, "space %s has no run %.100q", h.tx.Space(), id)
 	default:
-		return id, fmt.Errorf("run %s has ended: it is %s", id, state)
+		return id, refuse(Ended, "run %s has ended: it is %s", id, state)
 	}
 }
 
@@ -173,15 +169,15 @@ func (s *Set) signal(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	}
 	in := workflow.Signal{}
 	if in.Name, _ = ev.Payload.Get("signal").AsString(); in.Name == "" {
-		return model.Value{}, errors.New(`the payload names no signal: {"run": ID, "signal": NAME, "value": VALUE}`)
+		return model.Value{}, refuse(Invalid, `the payload names no signal: {"run": ID, "signal": NAME, "value": VALUE}`)
 	}
 	if v := ev.Payload.Get("value"); !v.IsAbsent() {
 		in.Value = jsontext.Value(v.String())
 	}
 	if size := len(in.Name) + len(in.Value); size > MaxValue {
-		return model.Value{}, fmt.Errorf("the signal has %d bytes; at most %d are possible", size, MaxValue)
+		return model.Value{}, refuse(Invalid, "the signal has %d bytes; at most %d are possible", size, MaxValue)
 	}
-	return model.Value{}, h.step(id, &record{Signal: &in})
+	return model.Object(model.F("run", id)), h.step(id, &record{Signal: &in})
 }
 
 // cancel handles {"run": ID, "why": TEXT, "at_once": BOOL}.
@@ -193,17 +189,17 @@ func (s *Set) cancel(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	}
 	why, _ := ev.Payload.Get("why").AsString()
 	if len(why) > model.MaxReasonLen {
-		return model.Value{}, fmt.Errorf("the reason has %d bytes; at most %d are possible", len(why), model.MaxReasonLen)
+		return model.Value{}, refuse(Invalid, "the reason has %d bytes; at most %d are possible", len(why), model.MaxReasonLen)
 	}
 	atOnce := ev.Payload.Get("at_once")
 	now, is := atOnce.AsBool()
 	if !is && !atOnce.IsAbsent() && !atOnce.IsNull() {
-		return model.Value{}, fmt.Errorf("at_once has the type %s; it must be true or false", atOnce.Kind())
+		return model.Value{}, refuse(Invalid, "at_once has the type %s; it must be true or false", atOnce.Kind())
 	}
 	if err := h.step(id, &record{Cancel: cmp.Or(why, "cancelled"), AtOnce: now}); err != nil {
 		return model.Value{}, err
 	}
-	return model.Value{}, h.wake()
+	return model.Object(model.F("run", id)), h.wake()
 }
 
 // timer handles the timer of a run.

@@ -3,14 +3,12 @@ package runs
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -40,14 +38,14 @@ type entry struct {
 
 // step is a step and what it started from.
 type step struct {
-	from head
+	at   head
 	text string // of the record
 	load model.Value
 	plan plan
 	page int // of the record
 	snap []byte
-	// pages are those that are not needed any more, from the first to before the second.
-	pages [2]int
+	// drop are the pages that are not kept, from the first to before the second.
+	drop [2]int
 }
 
 // maxCached bounds the runs of a space that are kept in memory while it is loaded.
@@ -128,7 +126,7 @@ func (h *host) entry(id string, doc model.Value, at head, rec *record) (e *entry
 		if e.d.n == at.n && e.d.hash == at.hash {
 			return e, false, nil
 		}
-		if e.last.from == at && e.last.text == textOf(rec, e.last.plan) && model.Equal(e.last.load, h.tx.Peek(load)) {
+		if e.last.at == at && e.last.text == textOf(rec, e.last.plan) && model.Equal(e.last.load, h.tx.Peek(load)) {
 			return e, true, nil
 		}
 	}
@@ -155,44 +153,13 @@ func textOf(rec *record, p plan) string {
 	return string(text)
 }
 
-// replay makes a run from its last snapshot and the records after it.
-func replay(p *workflow.Program, id string, doc model.Value, at head, read func(doc string) model.Value) (d *driver, err error) {
-	args := jsontext.Value(doc.Get("args").String())
-	chain := chainOf(doc)
-	d = newDriver(p, args)
-	if text, is := read(snapshotDoc(id)).AsString(); is {
-		if d, err = restore(p, args, []byte(text)); err != nil {
-			return nil, err
-		}
-	}
-	d.chain = chain
-	for d.n < at.n {
-		text, is := read(pageDoc(id, d.page)).Get(strconv.Itoa(d.n)).AsString()
-		if !is {
-			return nil, fmt.Errorf("record %d of %d is missing", d.n, at.n)
-		}
-		var rec record
-		if err := json.Unmarshal([]byte(text), &rec); err != nil {
-			return nil, fmt.Errorf("record %d: %w", d.n, err)
-		}
-		if _, err := d.apply(&rec, nil); err != nil {
-			return nil, fmt.Errorf("record %d: %w", d.n, err)
-		}
-		d.wrote([]byte(text))
-	}
-	if d.hash != at.hash {
-		return nil, errors.New("its records are not those that its position stands for")
-	}
-	return d, nil
-}
-
 // advance makes a step of a run in memory. A run whose records have become too many fails in place of it.
 func (h *host) advance(e *entry, at head, rec *record) (err error) {
 	d := e.d
 	if d.since > maxLog && d.run.Undoing() == nil || d.since > 2*maxLog {
 		*rec = record{Now: rec.Now, Abort: &workflow.Failed{Type: workflow.LimitError, Message: fmt.Sprintf("its steps since the last snapshot have %d bytes; its state is larger than %d bytes, so that it cannot be stored: keep what is large elsewhere, and references to it in variables", d.since, maxSnapshot)}}
 	}
-	last := step{from: at, load: h.tx.Peek(load)}
+	last := step{at: at, load: h.tx.Peek(load)}
 	used := last.load.Get("bytes")
 	last.plan, err = d.apply(rec, func(w *workflow.Work, delta int) bool {
 		n, _ := used.Get(w.Action).AsInt()
@@ -208,11 +175,10 @@ func (h *host) advance(e *entry, at head, rec *record) (err error) {
 	}
 	last.text, last.page = string(text), d.page
 	d.wrote(text)
-	if last.plan.outcome != nil {
-		last.pages = [2]int{d.first, d.page + 1}
-	} else if last.snap = d.snapshot(); last.snap != nil {
-		last.pages = [2]int{d.first, d.page}
-		d.first = d.page
+	if last.plan.outcome == nil {
+		if last.snap = d.snapshot(); last.snap != nil {
+			d.keepPages(&last)
+		}
 	}
 	e.last = last
 	return nil
@@ -222,24 +188,18 @@ func (h *host) advance(e *entry, at head, rec *record) (err error) {
 func (h *host) write(id string, e *entry, at head) {
 	last, tx := &e.last, h.tx
 	tx.Set(Doc(id), head{e.d.n, e.d.hash}.String(), "head")
-	if last.plan.outcome == nil && last.snap == nil {
+	if last.drop[1] <= last.page {
 		tx.Set(pageDoc(id, last.page), last.text, strconv.Itoa(at.n))
 	}
 	if last.snap != nil {
 		tx.Set(snapshotDoc(id), string(last.snap))
 	}
-	for page := last.pages[0]; page < last.pages[1]; page++ {
-		if !tx.Peek(pageDoc(id, page)).IsAbsent() {
-			tx.Delete(pageDoc(id, page))
-		}
+	if from, _ := tx.Peek(Doc(id), inPages, inFrom).AsInt(); int(from) < last.drop[1] {
+		h.dropPages(id, last.drop[0], last.drop[1])
+		tx.Set(Doc(id), last.drop[1], inPages, inFrom)
 	}
 	for work, was := range last.plan.cancel { // any order: each on its own
-		if was.Child != "" {
-			continue
-		}
-		key := taskKey(tx.Space(), id, work)
-		tx.CancelTask(was.Action, key)
-		tx.ForgetTask(was.Action, key)
+		h.cancelTask(id, work, was)
 	}
 	for i := range last.plan.start {
 		w := &last.plan.start[i]
@@ -251,7 +211,7 @@ func (h *host) write(id string, e *entry, at head) {
 			tx.Fail(err)
 			return
 		}
-		tx.StartTask(w.Action, taskKey(tx.Space(), id, w.ID), in)
+		tx.StartTask(w.Action, taskKey(tx.Space(), id, w.ID, e.d.gen), in)
 	}
 	h.writeChildren(id, &last.plan)
 	h.writeLoad(id, e)
@@ -272,6 +232,9 @@ func (h *host) write(id string, e *entry, at head) {
 	if last.plan.outcome != nil {
 		tx.Set(Doc(id), e.d.run.Marks(), "nodes")
 		h.finish(id, &last.plan)
+		h.keepSteps(id, e)
+		name, _ := tx.Peek(Doc(id), "workflow").AsString()
+		h.retain(name, id)
 	}
 }
 
@@ -337,9 +300,6 @@ func (h *host) finish(id string, p *plan) {
 	}
 	tx.Set(Index, string(state), id, "state")
 	tx.Set(Index, h.now(), id, "ended")
-	if !tx.Peek(snapshotDoc(id)).IsAbsent() {
-		tx.Delete(snapshotDoc(id))
-	}
 	h.report(id)
 }
 
@@ -373,14 +333,28 @@ func failureValue(f *workflow.Failure) model.Value {
 	return model.Object(fields...)
 }
 
-// taskKey returns the key of a task: unique over all spaces, and the same for each attempt.
-func taskKey(in, id, work string) string {
-	key := in + "/" + id + "/" + work
-	if len(key) <= space.MaxTaskKey {
+// cancelTask removes a task that is no longer needed.
+func (h *host) cancelTask(id, work string, was pending) {
+	if was.Child != "" {
+		return // see writeChildren
+	}
+	key := taskKey(h.tx.Space(), id, work, was.Gen)
+	h.tx.CancelTask(was.Action, key)
+	h.tx.ForgetTask(was.Action, key)
+}
+
+// taskKey returns the key of a task: unique over all spaces, and the same for each attempt. What is performed after
+// a reset of the run has another one, since its former result was dropped.
+func taskKey(in, id, work string, gen int) string {
+	prefix := in + "/" + id + "/"
+	if gen > 0 {
+		prefix += "g" + strconv.Itoa(gen) + "/"
+	}
+	if key := prefix + work; len(key) <= space.MaxTaskKey {
 		return key
 	}
 	sum := sha256.Sum256([]byte(work))
-	return in + "/" + id + "/#" + hex.EncodeToString(sum[:16])
+	return prefix + "#" + hex.EncodeToString(sum[:16])
 }
 
 // taskInput returns the input of a task.

@@ -10,9 +10,6 @@ import (
 	"github.com/settlehq/settle/workflow"
 )
 
-// ErrNoRun reports that a space has no run of an ID.
-var ErrNoRun = errors.New("there is no such run")
-
 // Status is a run as its documents have it.
 type Status struct {
 	ID       string
@@ -20,6 +17,8 @@ type Status struct {
 	Version  string
 	State    State
 	Args     model.Value
+	// Attributes are those that the run was started with, an object; absent if it has none.
+	Attributes model.Value
 	// Started and Ended are times in milliseconds since 1970; Ended is 0 before the end.
 	Started, Ended int64
 	// Steps is the number of steps so far.
@@ -50,7 +49,7 @@ func StatusOf(id string, doc model.Value) (*Status, error) {
 	if doc.IsAbsent() {
 		return nil, fmt.Errorf("run %s: %w", id, ErrNoRun)
 	}
-	s := &Status{ID: id, Args: doc.Get("args"), Result: doc.Get("result")}
+	s := &Status{ID: id, Args: doc.Get("args"), Result: doc.Get("result"), Attributes: doc.Get("attributes")}
 	s.Workflow, _ = doc.Get("workflow").AsString()
 	s.Version, _ = doc.Get("version").AsString()
 	state, _ := doc.Get("state").AsString()

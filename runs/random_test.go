@@ -45,6 +45,37 @@ func TestRandomPrograms_ComeToTheSameInASpace(t *testing.T) {
 	}
 }
 
+// A run that is reset to any of its steps comes to the same again; one that failed does so after a retry. Its
+// actions are functions of their arguments.
+func TestRandomPrograms_ComeToTheSameAfterAReset(t *testing.T) {
+	t.Parallel()
+	d := inStarlark(t, randomstar.Actions)
+	for seed := range uint64(randomPrograms / 3) {
+		src, args := randomstar.Program(20_000+seed), fmt.Sprintf(`{"n":%d}`, seed%5)
+		w := newWorld(t, src, d, simkit.Options{})
+		w.restart = seed%2 == 0
+		w.start("r", args)
+		w.perform()
+		want := w.outcome("r")
+		for try := range uint64(3) {
+			steps, err := headOf(w.s.Value(Doc("r")))
+			if err != nil || steps.n < 2 {
+				break
+			}
+			stream, payload := StreamReset, fmt.Sprintf(`{"run":"r","step":%d}`, 1+(seed*7+try*13)%uint64(steps.n-1))
+			if strings.HasPrefix(want, "error") && try == 0 {
+				stream, payload = StreamRetry, `{"run":"r"}`
+			}
+			w.operate(stream, payload)
+			// Concurrent calls may fail in another order.
+			if got := w.outcome("r"); got != want && !(strings.HasPrefix(want, "error") && strings.HasPrefix(got, "error")) {
+				t.Fatalf("seed %d, %s %s: %s, not %s\n%s", seed, stream, payload, got, want, src)
+			}
+		}
+		w.clean()
+	}
+}
+
 // inMemory runs a program as a workflow without a space. The result of a failure is "error" and its type.
 func inMemory(t *testing.T, src, args string, d deeds) (result string, log []string) {
 	t.Helper()

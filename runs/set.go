@@ -18,6 +18,8 @@ const (
 	StreamStart  = "workflow-start"
 	StreamSignal = "workflow-signal"
 	StreamCancel = "workflow-cancel"
+	StreamRetry  = "workflow-retry"
+	StreamReset  = "workflow-reset"
 	StreamTimer  = "workflow-timer"
 
 	// Runs report to each other on these, which no client may send to: the start of a child, its end, and that it is no
@@ -30,12 +32,13 @@ const (
 
 // Definition is a workflow that a program has.
 type Definition struct {
-	Name    string
-	Version string
-	Graph   *workflow.Graph
-	text    string // of the graph, as it is stored
-	program *workflow.Program
-	native  bool // it calls functions of the process
+	Name      string
+	Version   string
+	Graph     *workflow.Graph
+	text      string // of the graph, as it is stored
+	program   *workflow.Program
+	native    bool // it calls functions of the process
+	retention Retention
 }
 
 // Set are the workflows of a program.
@@ -117,7 +120,12 @@ func (s *Set) Register(p *space.Program) error {
 		stream string
 		handle space.Handler
 	}{
-		{StreamStart, s.start}, {StreamSignal, s.signal}, {StreamCancel, s.cancel}, {StreamTimer, s.timer},
+		{StreamStart, answering(s.start)},
+		{StreamSignal, answering(s.signal)},
+		{StreamCancel, answering(s.cancel)},
+		{StreamRetry, answering(s.retry)},
+		{StreamReset, answering(s.reset)},
+		{StreamTimer, s.timer},
 		{StreamChild, s.childStart}, {StreamChildEnd, s.childEnd}, {StreamChildCancel, s.childCancel}, {StreamChildSent, s.childSent},
 	} {
 		if err := p.Handle(h.stream, h.handle); err != nil {

@@ -45,12 +45,13 @@ type world struct {
 	s       *simkit.Space
 	deeds   deeds
 	log     []string // what was performed
+	program *space.Program
 	actions []string
 	// restart makes every process end before each end of an action.
 	restart bool
 }
 
-func program(t *testing.T, src string) (*space.Program, []string) {
+func program(t *testing.T, src string, options ...func(*Set) error) (*space.Program, []string) {
 	t.Helper()
 	g, err := compile.Compile("w.star", []byte(src))
 	if err != nil {
@@ -59,6 +60,11 @@ func program(t *testing.T, src string) (*space.Program, []string) {
 	set := New()
 	if _, err := set.Add(g, nil); err != nil {
 		t.Fatal(err)
+	}
+	for _, apply := range options {
+		if err := apply(set); err != nil {
+			t.Fatal(err)
+		}
 	}
 	p := space.NewProgram("p")
 	for _, name := range set.Actions() {
@@ -80,7 +86,8 @@ func newWorld(t *testing.T, src string, d deeds, o simkit.Options) *world {
 	t.Helper()
 	p, actions := program(t, src)
 	o.Blocking = true
-	w := &world{T: t, World: simkit.New(simkit.Always(p), o), deeds: d, actions: actions}
+	w := &world{T: t, deeds: d, actions: actions, program: p}
+	w.World = simkit.New(func(string) (*space.Program, error) { return w.program, nil }, o)
 	var err error
 	if w.s, err = w.Space("s"); err != nil {
 		t.Fatal(err)
@@ -135,17 +142,29 @@ func (w *world) perform() {
 			w.Fatal("it does not end")
 		}
 		if w.restart {
-			if err := w.Restart(); err != nil {
-				w.Fatal(err)
-			}
-			s, err := w.Space("s")
-			if err != nil {
-				w.Fatal(err)
-			}
-			w.s = s
+			w.begin()
 		}
 		w.end(action, task)
 	}
+}
+
+// begin makes every process end, and begin again.
+func (w *world) begin() {
+	w.Helper()
+	if err := w.Restart(); err != nil {
+		w.Fatal(err)
+	}
+	var err error
+	if w.s, err = w.Space("s"); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// deploy replaces the program.
+func (w *world) deploy(src string, options ...func(*Set) error) {
+	w.Helper()
+	w.program, w.actions = program(w.T, src, options...)
+	w.begin()
 }
 
 // end performs one task.
@@ -235,12 +254,41 @@ func (w *world) clean() {
 	for _, p := range w.TakeProblems() {
 		w.Errorf("a problem: %s", p)
 	}
+	kept, bytes := w.kept()
 	for _, doc := range w.s.Docs() {
-		if v := w.s.Value(doc); !v.IsAbsent() && (strings.HasPrefix(doc, "runlog_") || strings.HasPrefix(doc, "runstate_")) {
+		if v := w.s.Value(doc); !v.IsAbsent() && !kept[doc] && (strings.HasPrefix(doc, "runlog_") || strings.HasPrefix(doc, "runstate_")) {
 			w.Errorf("%s is left: %.100s", doc, v)
 		}
+	}
+	if n, _ := w.s.Value(load).Get("kept").AsInt(); int(n) != bytes || bytes > maxSpaceSteps {
+		w.Errorf("%d bytes of steps are kept; %d are counted", bytes, n)
+	}
+	if action, task, is := w.task(); is && !w.s.Value(Index).Get(strings.Trim(task.In.Get("run").String(), `"`)).Get("ended").IsAbsent() {
+		w.Errorf("task %s of %s is left", task.Key, action)
 	}
 	if l := w.s.Value(load); l.Get("bytes").Len() > 0 || l.Get("waiting").Len() > 0 {
 		w.Errorf("load %s", l)
 	}
+}
+
+// kept returns the documents with the steps of runs that have ended, and their size.
+func (w *world) kept() (docs map[string]bool, bytes int) {
+	docs = map[string]bool{}
+	for id, entry := range w.s.Value(Index).All() {
+		if entry.Get("ended").IsAbsent() {
+			continue
+		}
+		pages := w.s.Value(Doc(id)).Get(inPages)
+		from, _ := pages.Get(inFrom).AsInt()
+		to, _ := pages.Get(inTo).AsInt()
+		for page := int(from); page < int(to); page++ {
+			docs[pageDoc(id, page)] = true
+			bytes += len(w.s.Value(pageDoc(id, page)).String()) * min(w.s.Value(pageDoc(id, page)).Len(), 1)
+		}
+		if v := w.s.Value(snapshotDoc(id)); from > 0 && !v.IsAbsent() {
+			docs[snapshotDoc(id)] = true
+			bytes += len(v.String())
+		}
+	}
+	return docs, bytes
 }

@@ -137,11 +137,7 @@ func (r *Run) start(f *frame, at int, list []called) error {
 
 func (r *Run) attempt(w *work) {
 	w.step = r.step
-	next := Work{ID: w.id, Attempt: w.attempt, Action: w.call.Action, Child: w.call.Child, Args: w.args, Named: w.named}
-	if w.call.Policy != nil {
-		next.Timeout = w.call.Policy.Timeout
-	}
-	r.effects.Start = append(r.effects.Start, next)
+	r.effects.Start = append(r.effects.Start, w.next())
 }
 
 func (r *Run) done(w *work, result jsontext.Value) error {
@@ -167,7 +163,7 @@ func (r *Run) failed(w *work, f *Failed) error {
 		}
 		fail.Detail = v
 	}
-	if pause, again := w.call.Policy.again(fail, w.attempt); again {
+	if pause, again := w.call.Policy.again(fail, w.attempt-w.spent); again {
 		w.attempt++
 		if pause == 0 {
 			r.attempt(w)

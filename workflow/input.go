@@ -17,6 +17,9 @@ type Input struct {
 	Cancel   string  `json:"cancel,omitzero"`
 	// AtOnce makes Cancel end the run without the undo steps that have not ended.
 	AtOnce bool `json:"at_once,omitzero"`
+	// Again is the ID of work that is tried again, with as many attempts as its policy has, or of the timer of a
+	// wait that begins anew.
+	Again string `json:"again,omitzero"`
 }
 
 // Signal is a value that is sent to the run under a name. It is kept until the run waits for it.

@@ -96,6 +96,7 @@ type work struct {
 	number  int
 	call    *Call
 	attempt int
+	spent   int // attempts before it was tried again, which its policy does not count
 	step    int // that started the attempt
 	args    jsontext.Value
 	named   jsontext.Value
@@ -158,6 +159,8 @@ func (r *Run) take(in *Input) error {
 		r.interrupt(&Failure{Name: in.Abort.Type, Ancestors: in.Abort.Ancestors, Message: in.Abort.Message}, r.Undoing() != nil)
 	case in.Cancel != "":
 		r.interrupt(&Failure{Name: CancelledError, Message: in.Cancel}, in.AtOnce)
+	case in.Again != "":
+		r.again(in.Again)
 	default:
 		return errors.New("an input says nothing")
 	}

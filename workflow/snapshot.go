@@ -78,6 +78,7 @@ type storedWork struct {
 	Node    int            `json:"node"` // the node of the call
 	Call    int            `json:"call,omitzero"`
 	Attempt int            `json:"n"`
+	Spent   int            `json:"spent,omitzero"`
 	Args    jsontext.Value `json:"args"`
 	Named   jsontext.Value `json:"named"`
 	Retry   string         `json:"retry,omitzero"`
@@ -97,7 +98,7 @@ func (r *Run) Snapshot() ([]byte, error) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.works)) {
 		w := r.works[id]
-		out.Works = append(out.Works, storedWork{ID: w.id, Frame: w.frame.id, Slot: w.slot, Node: w.node, Call: w.number, Attempt: w.attempt, Args: w.args, Named: w.named, Retry: w.retry})
+		out.Works = append(out.Works, storedWork{ID: w.id, Frame: w.frame.id, Slot: w.slot, Node: w.node, Call: w.number, Attempt: w.attempt, Spent: w.spent, Args: w.args, Named: w.named, Retry: w.retry})
 	}
 	out.Kept = r.signals.kept
 	for name, list := range r.signals.waiting { // any order: each on its own
@@ -333,7 +334,7 @@ func (r *Run) loadWork(in *storedWork) error {
 	if in.Node < 0 || in.Node >= len(nodes) || in.Call < 0 || in.Call >= len(nodes[in.Node].Calls) {
 		return fmt.Errorf("work %s is of no call of the graph", in.ID)
 	}
-	w := &work{id: in.ID, frame: f, slot: in.Slot, node: in.Node, number: in.Call, call: &nodes[in.Node].Calls[in.Call], attempt: in.Attempt, args: in.Args, named: in.Named, retry: in.Retry}
+	w := &work{id: in.ID, frame: f, slot: in.Slot, node: in.Node, number: in.Call, call: &nodes[in.Node].Calls[in.Call], attempt: in.Attempt, spent: in.Spent, args: in.Args, named: in.Named, retry: in.Retry}
 	r.works[w.id] = w
 	if w.retry != "" {
 		r.retries[w.retry] = w

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,11 +22,14 @@ import (
 type workflowCmd struct {
 	Start   workflowStartCmd   `cmd:"" help:"Start a run of a workflow."`
 	Status  workflowStatusCmd  `cmd:"" help:"Print the state of a run, its parent and its children, and what it waits for."`
-	List    workflowListCmd    `cmd:"" help:"List the runs of a space."`
+	History workflowHistoryCmd `cmd:"" help:"Print what a run has done, step by step, as far as that is kept."`
+	List    workflowListCmd    `cmd:"" help:"List runs of a space, the one started last first."`
 	Result  workflowResultCmd  `cmd:"" help:"Wait for the end of a run, and print its result."`
 	Watch   workflowWatchCmd   `cmd:"" help:"Print what a run waits for, after each change, until it ends."`
 	Signal  workflowSignalCmd  `cmd:"" help:"Send a signal to a run."`
 	Cancel  workflowCancelCmd  `cmd:"" help:"Cancel a run."`
+	Retry   workflowRetryCmd   `cmd:"" help:"Let a run that has failed, or was cancelled, go on from the step that failed."`
+	Reset   workflowResetCmd   `cmd:"" help:"Let a run go on from one of its steps; what it has done after it is dropped."`
 	Graph   workflowGraphCmd   `cmd:"" help:"Print the graph of a workflow of a program."`
 	Perform workflowPerformCmd `cmd:"" help:"Perform an action of a space with a command, until interrupted."`
 }
@@ -40,7 +41,13 @@ func (c *inName) withRuns(ctx context.Context, io streams, space string, f func(
 	}
 	return c.use(ctx, io, ofSpaces(space), func(_ *bus.Bus, client *settle.Client) error {
 		err := f(flow.In(client.Space(space)))
-		if errors.Is(err, flow.ErrNoRun) {
+		var refused *flow.Refusal
+		switch is := errors.As(err, &refused); {
+		case errors.Is(err, flow.ErrInvalid):
+			return usage(err)
+		case is && refused.Reason == runs.NoRun:
+			return fmt.Errorf("%w; `settle workflow list %s` lists those that it has", err, space)
+		case errors.Is(err, flow.ErrNoRun):
 			return fmt.Errorf("%w in space %s; `settle workflow list %s` lists those that it has", err, space, space)
 		}
 		return usageIfName(err)
@@ -62,13 +69,14 @@ func ofJSON(what, text string) (any, error) {
 // workflowStartCmd is `settle workflow start`.
 type workflowStartCmd struct {
 	inName
-	Space    string        `arg:"" help:"The space that the run lives in."`
-	Workflow string        `arg:"" help:"The workflow, of the program that the space runs."`
-	Args     string        `arg:"" optional:"" name:"arguments" help:"A JSON object with the arguments by name."`
-	ID       string        `name:"id" help:"The ID of the run: to start it again has no effect. Default: a random one, which is printed." placeholder:"RUN"`
-	Deadline time.Duration `help:"How long the run may take; then it fails with a DeadlineError. Default: what the workflow says."`
-	Wait     bool          `help:"Wait for the end, and print the result. The exit code is 1 unless the run is done."`
-	Timeout  time.Duration `help:"How long to wait for a worker, or with --wait for the end." default:"30s"`
+	Space     string            `arg:"" help:"The space that the run lives in."`
+	Workflow  string            `arg:"" help:"The workflow, of the program that the space runs."`
+	Args      string            `arg:"" optional:"" name:"arguments" help:"A JSON object with the arguments by name."`
+	ID        string            `name:"id" help:"The ID of the run: to start it again has no effect. Default: a random one, which is printed." placeholder:"RUN"`
+	Deadline  time.Duration     `help:"How long the run may take; then it fails with a DeadlineError. Default: what the workflow says."`
+	Attribute map[string]string `help:"A value by which 'settle workflow list' finds the run: JSON of a number or a boolean, or else a text." placeholder:"KEY=VALUE" mapsep:"none"`
+	Wait      bool              `help:"Wait for the end, and print the result. The exit code is 1 unless the run is done."`
+	Timeout   time.Duration     `help:"How long to wait for a worker, or with --wait for the end." default:"30s"`
 }
 
 // Run starts a run.
@@ -88,7 +96,7 @@ func (c *workflowStartCmd) Run(ctx context.Context, io streams) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
-		var options []flow.StartOption
+		options := []flow.StartOption{flow.Attributes(attributesOf(c.Attribute))}
 		if c.Deadline != 0 {
 			options = append(options, flow.EndWithin(c.Deadline))
 		}
@@ -136,25 +144,26 @@ type workflowStatusCmd struct {
 
 // statusLine is a run as `settle workflow status --json` prints it.
 type statusLine struct {
-	Run      string            `json:"run"`
-	Workflow string            `json:"workflow"`
-	Version  string            `json:"version,omitzero"`
-	State    string            `json:"state"`
-	Started  int64             `json:"started"`
-	Ended    int64             `json:"ended,omitzero"`
-	Steps    int               `json:"steps,omitzero"`
-	Undoing  *runs.ActionError `json:"undoing,omitzero"`
-	Waiting  []string          `json:"waiting,omitzero"`
-	Result   model.Value       `json:"result,omitzero"`
-	Error    *runs.ActionError `json:"error,omitzero"`
-	Parent   string            `json:"parent,omitzero"`
-	Children []childLine       `json:"children,omitzero"`
+	Run        string            `json:"run"`
+	Workflow   string            `json:"workflow"`
+	Version    string            `json:"version,omitzero"`
+	State      string            `json:"state"`
+	Started    int64             `json:"started"`
+	Ended      int64             `json:"ended,omitzero"`
+	Steps      int               `json:"steps,omitzero"`
+	Undoing    *runs.ActionError `json:"undoing,omitzero"`
+	Waiting    []string          `json:"waiting,omitzero"`
+	Result     model.Value       `json:"result,omitzero"`
+	Attributes model.Value       `json:"attributes,omitzero"`
+	Error      *runs.ActionError `json:"error,omitzero"`
+	Parent     string            `json:"parent,omitzero"`
+	Children   []childLine       `json:"children,omitzero"`
 }
 
 func lineOf(s *flow.Status) statusLine {
 	return statusLine{
 		Run: s.ID, Workflow: s.Workflow, Version: s.Version, State: string(s.State), Started: s.Started, Ended: s.Ended, Steps: s.Steps,
-		Undoing: s.Undoing, Waiting: flow.Describe(s), Result: s.Result, Error: s.Error, Parent: parentText(s), Children: childLines(s),
+		Undoing: s.Undoing, Waiting: flow.Describe(s), Attributes: s.Attributes, Result: s.Result, Error: s.Error, Parent: parentText(s), Children: childLines(s),
 	}
 }
 
@@ -249,43 +258,6 @@ func printUndone(io streams, u *workflow.Undone) {
 	}
 }
 
-// workflowListCmd is `settle workflow list`.
-type workflowListCmd struct {
-	inName
-	Space string `arg:"" help:"A space."`
-	State string `help:"List runs in this state: running, done, failed or cancelled." enum:",running,done,failed,cancelled" default:""`
-	JSON  bool   `name:"json" help:"Print a JSON object per line."`
-}
-
-// Run lists runs.
-func (c *workflowListCmd) Run(ctx context.Context, io streams) error {
-	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
-		all, err := r.List(ctx)
-		if err != nil {
-			return err
-		}
-		n := 0
-		for _, id := range slices.Sorted(maps.Keys(all)) {
-			s := all[id]
-			if c.State != "" && string(s.State) != c.State {
-				continue
-			}
-			n++
-			if c.JSON {
-				if err := printLine(io.out, lineOf(s)); err != nil {
-					return err
-				}
-				continue
-			}
-			fmt.Fprintf(io.out, "%-9s  %s  %s  %s%s\n", s.State, time.UnixMilli(s.Started).UTC().Format(time.RFC3339), s.Workflow, id, childMark(s))
-		}
-		if n == 0 && !c.JSON {
-			fmt.Fprintln(io.err, "there are no such runs in space", c.Space)
-		}
-		return nil
-	})
-}
-
 // workflowResultCmd is `settle workflow result`.
 type workflowResultCmd struct {
 	inName
@@ -296,9 +268,9 @@ type workflowResultCmd struct {
 
 // Run prints the result of a run.
 func (c *workflowResultCmd) Run(ctx context.Context, io streams) error {
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
 	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
+		ctx, cancel := context.WithTimeout(ctx, c.Timeout) // without the time to connect
+		defer cancel()
 		if _, err := r.Status(ctx, c.ID); errors.Is(err, flow.ErrNoRun) {
 			return err
 		}

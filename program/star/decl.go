@@ -30,9 +30,10 @@ type decl struct {
 	to   string
 	job  space.CronSpec
 	expr string
-	keep time.Duration // of an action
-	// graph is that of a workflow.
-	graph *workflow.Graph
+	keep time.Duration // of an action, and of runs
+	// graph is that of a workflow, and keepRuns how many ended runs of it stay.
+	graph    *workflow.Graph
+	keepRuns int
 }
 
 // output returns the document that a node derives, "" for none.

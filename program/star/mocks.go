@@ -206,7 +206,7 @@ func (inst *instance) advanceMocked(d time.Duration) error {
 	return inst.performMocked()
 }
 
-// testStartWorkflow is start_workflow(name, run, args = None, space = "") in a test.
+// testStartWorkflow is start_workflow(name, run, args = None, space = "", attributes = None) in a test.
 func (inst *instance) testStartWorkflow(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	in, payload, err := inst.startArguments(b, args, kwargs)
 	if err != nil {

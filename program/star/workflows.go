@@ -67,15 +67,22 @@ func refuseWhile(tree *syntax.File) (err error) {
 	return err
 }
 
-// workflow is workflow(name, run, deadline = None), which returns the name. The file's workflows were compiled before, with the deadline.
+// workflow is workflow(name, run, deadline = None, keep = 0, keep_for = ""), which returns the name. The file's workflows were
+// compiled before, with the deadline.
 func (inst *instance) workflow(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name string
 	var fn starlark.Callable
 	var deadline starlark.Value
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &fn, "deadline?", &deadline); err != nil {
+	var keepFor starlark.String
+	d := &decl{kind: "workflow"}
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &fn, "deadline?", &deadline, "keep?", &d.keepRuns, "keep_for?", &keepFor); err != nil {
 		return nil, err
 	}
-	d := &decl{kind: "workflow", id: name}
+	var err error
+	if d.keep, err = durationOf("keep_for", keepFor); err != nil {
+		return nil, err
+	}
+	d.id = name
 	for _, f := range inst.code.files { // any order: names are unique
 		if g := f.workflows[name]; g != nil {
 			d.graph = g
@@ -87,7 +94,7 @@ func (inst *instance) workflow(t *starlark.Thread, b *starlark.Builtin, args sta
 	return starlark.String(name), inst.add(t, d)
 }
 
-// startWorkflow is start_workflow(name, run, args = None, space = "", deadline = None): it starts a run, if the handler takes
+// startWorkflow is start_workflow(name, run, args = None, space = "", deadline = None, attributes = None): it starts a run, if the handler takes
 // effect.
 func (inst *instance) startWorkflow(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	in, payload, err := inst.startArguments(b, args, kwargs)
@@ -107,20 +114,26 @@ func (inst *instance) startWorkflow(_ *starlark.Thread, b *starlark.Builtin, arg
 
 func (inst *instance) startArguments(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (in string, payload model.Value, err error) {
 	var name, run string
-	var given, deadline starlark.Value = starlark.None, starlark.None
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &run, "args?", &given, "space?", &in, "deadline?", &deadline); err != nil {
+	var given, deadline, attributes starlark.Value = starlark.None, starlark.None, starlark.None
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &run, "args?", &given, "space?", &in, "deadline?", &deadline, "attributes?", &attributes); err != nil {
 		return "", payload, err
 	}
 	if err := runs.CheckID(run); err != nil {
 		return "", payload, fmt.Errorf("%s: %w", b.Name(), err)
 	}
 	fields := []model.Field{model.F("workflow", name), model.F("run", run)}
-	if given != starlark.None {
-		v, err := inst.Run.ToModel(given)
-		if err != nil {
-			return "", payload, fmt.Errorf("%s: args: %w", b.Name(), err)
+	for _, x := range []struct {
+		name  string
+		value starlark.Value
+	}{{"args", given}, {"attributes", attributes}} {
+		if x.value == starlark.None {
+			continue
 		}
-		fields = append(fields, model.F("args", v))
+		v, err := inst.Run.ToModel(x.value)
+		if err != nil {
+			return "", payload, fmt.Errorf("%s: %s: %w", b.Name(), x.name, err)
+		}
+		fields = append(fields, model.F(x.name, v))
 	}
 	if deadline != starlark.None {
 		if _, err := workflow.Seconds(deadline); err != nil {
@@ -149,7 +162,11 @@ func (p *Program) addWorkflows(decls []*decl) error {
 		if first == nil {
 			first = d
 		}
-		if _, err := p.workflows.Add(d.graph, nil); err != nil {
+		_, err := p.workflows.Add(d.graph, nil)
+		if err == nil {
+			err = p.workflows.Keep(d.id, runs.Retention{Runs: d.keepRuns, For: d.keep})
+		}
+		if err != nil {
 			return errorAt(d.pos, "%s", err)
 		}
 	}
@@ -159,6 +176,6 @@ func (p *Program) addWorkflows(decls []*decl) error {
 	if err := p.workflows.Register(p.space); err != nil {
 		return errorAt(first.pos, "%s", err)
 	}
-	p.streams = append(p.streams, runs.StreamStart, runs.StreamSignal, runs.StreamCancel)
+	p.streams = append(p.streams, runs.StreamStart, runs.StreamSignal, runs.StreamCancel, runs.StreamRetry, runs.StreamReset)
 	return nil
 }

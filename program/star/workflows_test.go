@@ -110,6 +110,40 @@ def test_cancel():
 `)
 }
 
+// A program says how many ended runs of a workflow stay, and a start what finds the run.
+func TestWorkflow_KeepsRunsAndHasAttributes(t *testing.T) {
+	runTests(t, `
+def run(n):
+    sleep("1m")
+    return n
+
+workflow("wait", run, keep = 2, keep_for = "7d")
+
+def begin(e):
+    start_workflow("wait", e.id, {"n": 1}, attributes = {"customer": e.customer})
+
+handle("begin", begin)
+`, `
+def test_the_last_two_stay():
+    for id in ["a", "b", "c"]:
+        send("begin", {"id": id, "customer": "c7"})
+        advance("1m")
+    equal(doc("runs").keys(), ["b", "c"])
+    equal(doc("run_c").attributes, {"customer": "c7"})
+    start_workflow("wait", "d", {"n": 1}, attributes = {"customer": 5})
+    equal(doc("run_d").attributes.customer, 5)
+    send("workflow-start", {"workflow": "wait", "run": "e", "attributes": {"a": []}}, fails = "attribute a must be a text")
+    equal(send("workflow-reset", {"run": "d", "step": 1}), {"run": "d", "steps": 1})
+    equal(send("workflow-retry", {"run": "d", "answer": True}).refused, "not-ended")
+
+def test_the_last_week_stays():
+    send("begin", {"id": "a", "customer": "c7"})
+    advance("8d")
+    send("begin", {"id": "b", "customer": "c7"})
+    equal(doc("runs").keys(), ["b"])
+`)
+}
+
 // What a workflow cannot do is refused when the program is compiled, with the place and what to write.
 func TestWorkflow_IsRefusedWithItsPlace(t *testing.T) {
 	for _, c := range [][2]string{
@@ -121,6 +155,8 @@ func TestWorkflow_IsRefusedWithItsPlace(t *testing.T) {
 		{"def run():\n    return 1\nfor i in [1]:\n    workflow('w', run)\n", "p.star:4:13: write workflow(\"w\", run) at the top of the file"},
 		{"def run():\n    return 1\nworkflow('w', run)\nworkflow('w', run)\n", "p.star:4:1: there are two workflows \"w\""},
 		{"def run():\n    return 1\nhandle('workflow-start', lambda e: None)\nworkflow('w', run)\n", "workflow-start"},
+		{"def run():\n    return 1\nworkflow('w', run, keep = 2000)\n", "workflow w: 2000 runs cannot be kept; at most 1000 are"},
+		{"def run():\n    return 1\nworkflow('w', run, keep_for = 'long')\n", "keep_for"},
 		{"def h():\n    while True: pass\n", "p.star:2:5: there is no while outside of workflows"},
 		{"a = action('a')\ndef run():\n    a = 1\n    return a\nworkflow('w', run)\n", "p.star:3:5: a is the name of an action"},
 	} {

@@ -31,7 +31,7 @@ func workflowOf(s *syntax.AssignStmt) (*syntax.Ident, *syntax.CallExpr) {
 }
 
 func declared(f *syntax.File, call *syntax.CallExpr) (Declared, error) {
-	c := &compiler{funcs: functionsOf(f), graph: &workflow.Graph{}}
+	c := &compiler{within: true, funcs: functionsOf(f), graph: &workflow.Graph{}}
 	err := c.workflow(call)
 	return Declared{Pos: syntax.Start(call), Name: c.graph.Name, Entry: c.entry, Deadline: c.graph.Deadline}, err
 }

@@ -112,6 +112,7 @@ type compiler struct {
 	loads     map[*syntax.Ident]bool
 	entry     string
 	graph     *workflow.Graph
+	within    bool // the file is a program, whose workflows have further arguments
 }
 
 func refuse(n syntax.Node, format string, args ...any) error {
@@ -201,6 +202,7 @@ func (c *compiler) workflow(call *syntax.CallExpr) error {
 			name, arg = named.X.(*syntax.Ident).Name, named.Y
 		}
 		switch lit, isLit := arg.(*syntax.Literal); {
+		case c.within && (name == "keep" || name == "keep_for"): // for the program
 		case isLit && lit.Token == syntax.STRING && (name == "name" || name == "" && i == 0):
 			c.graph.Name = lit.Value.(string)
 		case name == "run" || name == "" && i == 1:

@@ -389,6 +389,10 @@ func TestRefused_WithItsPlaceAndWhatToWriteInstead(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "calls itself") {
 		t.Errorf("recursion: %v", err)
 	}
+	_, err = Compile("w.star", []byte("def run():\n    return 1\nworkflow('w', run, keep = 3)\n"))
+	if err == nil || !strings.Contains(err.Error(), `write workflow("name", run)`) {
+		t.Errorf("a retention that nothing would observe: %v", err)
+	}
 }
 
 // A graph that was edited by hand into an invalid one is refused.

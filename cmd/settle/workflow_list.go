@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/flow"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/runs"
+)
+
+// workflowListCmd is `settle workflow list`.
+type workflowListCmd struct {
+	inName
+	Space     string            `arg:"" help:"A space."`
+	Workflow  string            `help:"List runs of this workflow." placeholder:"NAME"`
+	State     string            `help:"List runs in this state: running, done, failed or cancelled." enum:",running,done,failed,cancelled" default:""`
+	Since     time.Duration     `help:"List runs that were started within this time." placeholder:"DURATION"`
+	Attribute map[string]string `help:"List runs with this attribute. The value is JSON, or else a text. Repeat it for others that must be there, too." placeholder:"KEY=VALUE" mapsep:"none"`
+	Limit     int               `help:"How many runs are listed, at most 1,000." default:"100"`
+	After     string            `help:"Go on behind the runs of the page before, which has printed this value." placeholder:"PLACE"`
+	JSON      bool              `name:"json" help:"Print a JSON object per line."`
+}
+
+// filter returns the filter of the flags.
+func (c *workflowListCmd) filter(now time.Time) flow.Filter {
+	f := flow.Filter{Workflow: c.Workflow, State: runs.State(c.State), Attributes: attributesOf(c.Attribute), Limit: c.Limit, After: c.After}
+	if c.Since > 0 {
+		f.Since = now.Add(-c.Since).UnixMilli()
+	}
+	return f
+}
+
+// attributeOf returns the value of an attribute: a scalar in JSON, or else the text.
+func attributeOf(text string) model.Value {
+	v, err := model.ParseValue([]byte(text))
+	if err != nil || v.Kind() == model.KindObject || v.Kind() == model.KindArray || v.IsNull() {
+		return model.String(text)
+	}
+	return v
+}
+
+// attributesOf returns the attributes of flags.
+func attributesOf(flags map[string]string) map[string]model.Value {
+	all := map[string]model.Value{}
+	for key, text := range flags { // any order: each on its own
+		all[key] = attributeOf(text)
+	}
+	return all
+}
+
+// Run lists runs.
+func (c *workflowListCmd) Run(ctx context.Context, io streams) error {
+	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
+		p, err := r.Find(ctx, c.filter(io.now()))
+		if err != nil {
+			return err
+		}
+		for _, s := range p.Runs {
+			if c.JSON {
+				if err := printLine(io.out, lineOf(s)); err != nil {
+					return err
+				}
+				continue
+			}
+			text := ""
+			if !s.Attributes.IsAbsent() {
+				text = "  " + s.Attributes.String()
+			}
+			fmt.Fprintf(io.out, "%-9s  %s  %s  %s%s\n", s.State, time.UnixMilli(s.Started).UTC().Format(time.RFC3339), s.Workflow, s.ID, text)
+		}
+		switch {
+		case p.Next != "":
+			fmt.Fprintln(io.err, "there are more: --after", p.Next)
+		case len(p.Runs) == 0 && !c.JSON:
+			fmt.Fprintln(io.err, "there are no such runs in space", c.Space)
+		}
+		return nil
+	})
+}

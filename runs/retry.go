@@ -1,0 +1,328 @@
+package runs
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/workflow"
+)
+
+// resume is the input of a step with which a run goes on after some of its steps were dropped.
+type resume struct {
+	// From is the number of steps that the run had.
+	From int `json:"from"`
+	// Reset tells a reset from a retry. Gen is the generation of the keys of what is performed from now on.
+	Reset bool `json:"reset,omitzero"`
+	Gen   int  `json:"gen,omitzero"`
+	// Again are the works that are tried again, and the waits that begin anew.
+	Again []string `json:"again,omitzero"`
+}
+
+// retry handles {"run": ID, "latest": BOOL}.
+func (s *Set) retry(tx *space.Tx, ev *model.Event) (model.Value, error) {
+	h := s.host(tx)
+	id, state, err := h.existing(ev)
+	switch {
+	case err != nil:
+		return model.Value{}, err
+	case state != Failed && state != Cancelled:
+		return model.Value{}, refuse(NotEnded, "run %s is %s: only a run that has failed, or was cancelled, can be tried again", id, state)
+	}
+	at, err := headOf(tx.Peek(Doc(id)))
+	if err != nil {
+		return model.Value{}, fmt.Errorf("run %s: %w", id, err)
+	}
+	return h.rewind(ev, id, at, at.n-1, &resume{From: at.n})
+}
+
+// reset handles {"run": ID, "step": N, "latest": BOOL}.
+func (s *Set) reset(tx *space.Tx, ev *model.Event) (model.Value, error) {
+	h := s.host(tx)
+	id, state, err := h.existing(ev)
+	if err != nil {
+		return model.Value{}, err
+	}
+	at, err := headOf(tx.Peek(Doc(id)))
+	if err != nil {
+		return model.Value{}, fmt.Errorf("run %s: %w", id, err)
+	}
+	last := at.n
+	if state != Running {
+		last-- // with the last step it would end again
+	}
+	to, is := ev.Payload.Get("step").AsInt()
+	if !is || to < 1 || to > int64(last) {
+		return model.Value{}, refuse(Invalid, `run %s has steps from 1 to %d to which it can be reset, and the payload has step %.50s: {"run": ID, "step": N}`, id, last, ev.Payload.Get("step").String())
+	}
+	return h.rewind(ev, id, at, int(to), &resume{From: at.n, Reset: true})
+}
+
+// existing returns the run that a payload names.
+func (h *host) existing(ev *model.Event) (id string, state State, err error) {
+	id, _ = ev.Payload.Get("run").AsString()
+	if state = h.state(id); state == "" {
+		return id, state, refuse(NoRun, "space %s has no run %.100q", h.tx.Space(), id)
+	}
+	return id, state, nil
+}
+
+// rewind drops the steps of a run after some of them, and lets it go on from there.
+func (h *host) rewind(ev *model.Event, id string, at head, to int, in *resume) (model.Value, error) {
+	doc := h.tx.Peek(Doc(id))
+	running := h.state(id) == Running
+	if !running && doc.Get(inPages).IsAbsent() {
+		return model.Value{}, refuse(NotKept, "the steps of run %s are not kept any more; start another run", id)
+	}
+	l := &log{id: id, doc: doc, read: func(name string) model.Value { return h.tx.Peek(name) }}
+	version, d, err := h.fitting(ev, l, to)
+	if err != nil {
+		return model.Value{}, err
+	}
+	rec := &record{Now: h.now(), Resume: in}
+	if !in.Reset {
+		if err := again(l, d, rec, version); err != nil {
+			return model.Value{}, err
+		}
+	}
+	last, err := h.stop(l, at, running)
+	if err != nil {
+		return model.Value{}, err
+	}
+	h.dropRecords(l, d, last)
+	in.Gen = h.reopen(l, version, running, in.Reset)
+	e, from := &entry{set: h.set, d: d}, head{d.n, d.hash}
+	h.cache.drop(id)
+	if err := h.advance(e, from, rec); err != nil {
+		return model.Value{}, fmt.Errorf("run %s: %w", id, err)
+	}
+	h.cache.put(id, e)
+	h.write(id, e, from)
+	if err := h.wake(); err != nil {
+		return model.Value{}, err
+	}
+	return model.Object(model.F("run", id), model.F("steps", to)), h.tx.Err()
+}
+
+// fitting returns the run after its first steps, in its own version, or in that of the program if the payload
+// requests it.
+func (h *host) fitting(ev *model.Event, l *log, to int) (version string, d *driver, err error) {
+	name, _ := l.doc.Get("workflow").AsString()
+	version, _ = l.doc.Get("version").AsString()
+	own, err := h.set.program(h.tx, name, version)
+	if err != nil {
+		return version, nil, refuse(NoWorkflow, "run %s: %s", l.id, err)
+	}
+	latest, _ := ev.Payload.Get("latest").AsBool()
+	switch def := h.set.byName[name]; {
+	case !latest || def != nil && def.Version == version:
+		d, err = l.after(own, to)
+	case def == nil:
+		return version, nil, refuse(NoWorkflow, "this program has no workflow %s; it has %s", name, h.set.names())
+	default:
+		version = def.Version
+		d, err = l.refit(own, def.program, to)
+	}
+	var refused *Refusal
+	switch {
+	case errors.As(err, &refused):
+		return version, nil, err
+	case errors.Is(err, errGone):
+		return version, nil, refuse(NotKept, "run %s: %s, so that the run cannot be rebuilt after %d steps; a later step may do, or another run", l.id, err, to)
+	case err != nil:
+		return version, nil, fmt.Errorf("run %s: %w", l.id, err)
+	}
+	return version, d, nil
+}
+
+// refit returns the run after its first steps in another version of its workflow. It is refused unless every step
+// had the same effects in both.
+func (l *log) refit(own, other *workflow.Program, to int) (*driver, error) {
+	if l.oldest() > 0 {
+		return nil, fmt.Errorf("record 0 %w", errGone)
+	}
+	args := jsontext.Value(l.doc.Get("args").String())
+	was, d := newDriver(own, args), newDriver(other, args)
+	for d.n < to {
+		rec, text, err := l.next(d)
+		if err != nil {
+			return nil, err
+		}
+		before, err := was.apply(&rec, nil)
+		if err != nil {
+			return nil, fmt.Errorf("record %d: %w", d.n, err)
+		}
+		if after, err := d.apply(&rec, nil); err != nil || !sameEffects(&before, &after) || !sameState(was, d) {
+			return nil, refuse(Misfit, "step %d of run %s would not be the same in version %s of its workflow: what it waits for differs; let it go on in version %s, or reset it to an earlier step", d.n+1, l.id, other.Version, own.Version)
+		}
+		d.wrote(text)
+	}
+	return d, nil
+}
+
+func sameEffects(a, b *plan) bool {
+	return (a.outcome == nil) == (b.outcome == nil) && slices.EqualFunc(a.start, b.start, func(a, b workflow.Work) bool {
+		return a.ID == b.ID && a.Attempt == b.Attempt && a.Action == b.Action && string(a.Args) == string(b.Args) && string(a.Named) == string(b.Named)
+	})
+}
+
+func sameState(a, b *driver) bool {
+	return maps.Equal(a.timers, b.timers) && slices.EqualFunc(a.run.Open(), b.run.Open(), func(a, b workflow.Open) bool {
+		return a.ID == b.ID && a.Action == b.Action && a.Attempt == b.Attempt && a.Signal == b.Signal
+	})
+}
+
+// again decides what a retry tries again: what the last step, with which the run ended, reported the end of.
+func again(l *log, d *driver, rec *record, version string) error {
+	last, _, err := l.next(d)
+	if err != nil {
+		return refuse(NotKept, "run %s: %s", l.id, err)
+	}
+	was, _ := l.doc.Get("version").AsString()
+	switch {
+	case last.Begin && version == was:
+		return refuse(Invalid, "run %s failed before its first action, and would do so again: start a run with other arguments, or try it with the latest version of the program", l.id)
+	case last.Begin:
+		rec.Begin = true
+	case last.Resume != nil:
+		rec.Resume.Again, rec.Begin = last.Resume.Again, last.Begin
+	case last.Done != nil:
+		rec.Resume.Again = []string{last.Done.Work}
+	case last.Failed != nil:
+		rec.Resume.Again = []string{last.Failed.Work}
+	case last.Due:
+		for id, at := range d.timers { // any order: sorted below
+			if at <= last.Now && strings.HasPrefix(id, "wait ") {
+				rec.Resume.Again = append(rec.Resume.Again, id)
+			}
+		}
+		slices.Sort(rec.Resume.Again)
+	}
+	return nil
+}
+
+// current returns the run as it is now.
+func (h *host) current(id string, doc model.Value, at head) (*driver, error) {
+	if e := h.cache.entries[id]; e != nil && e.set == h.set && e.d.n == at.n && e.d.hash == at.hash {
+		return e.d, nil
+	}
+	name, _ := doc.Get("workflow").AsString()
+	version, _ := doc.Get("version").AsString()
+	p, err := h.set.program(h.tx, name, version)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	d, err := replay(p, id, doc, at, func(name string) model.Value { return h.tx.Peek(name) })
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	return d, nil
+}
+
+// stop removes the tasks of a run, and returns its last page. A run that has ended has no tasks.
+func (h *host) stop(l *log, at head, running bool) (page int, err error) {
+	if !running {
+		to, _ := l.doc.Get(inPages).Get(inTo).AsInt()
+		return int(to) - 1, nil
+	}
+	d, err := h.current(l.id, l.doc, at)
+	if err != nil {
+		return 0, err
+	}
+	freed := map[string]int{}
+	for work, was := range d.pending { // any order: each on its own
+		h.cancelTask(l.id, work, was)
+		freed[was.Action] += was.Bytes
+	}
+	for action, n := range freed { // any order: each on its own
+		h.addLoad(action, -n)
+	}
+	return d.page, nil
+}
+
+// addLoad changes what the pending tasks of an action need.
+func (h *host) addLoad(action string, by int) {
+	was, _ := h.tx.Peek(load, "bytes", action).AsInt()
+	if now := int(was) + by; now > 0 {
+		h.tx.Set(load, now, "bytes", action)
+	} else if was != 0 {
+		h.tx.Delete(load, "bytes", action)
+	}
+}
+
+// dropRecords removes the records after those of a driver, up to a page, and a snapshot that has them.
+func (h *host) dropRecords(l *log, d *driver, page int) {
+	doc := pageDoc(l.id, d.page)
+	for n := d.n; d.size > 0 && !h.tx.Peek(doc, strconv.Itoa(n)).IsAbsent(); n++ {
+		h.tx.Delete(doc, strconv.Itoa(n))
+	}
+	first := d.page
+	if d.size > 0 {
+		first++
+	}
+	h.dropPages(l.id, first, page+1)
+	if text, is := h.tx.Peek(snapshotDoc(l.id)).AsString(); is {
+		if s, err := restoreHead(text); err != nil || s > d.n {
+			h.tx.Delete(snapshotDoc(l.id))
+		}
+	}
+}
+
+// reopen makes a run that has ended one that goes on, and returns the generation of its keys.
+func (h *host) reopen(l *log, version string, running, reset bool) (gen int) {
+	name, _ := l.doc.Get("workflow").AsString()
+	if h.tx.Peek(graphDoc(version)).IsAbsent() {
+		h.tx.Set(graphDoc(version), h.set.byName[name].text)
+	}
+	h.tx.Set(Doc(l.id), version, "version")
+	resets, _ := l.doc.Get("resets").AsInt()
+	if reset {
+		resets++
+		h.tx.Set(Doc(l.id), resets, "resets")
+	}
+	if running {
+		return int(resets)
+	}
+	if size, is := h.tx.Peek(Index, l.id, "bytes").AsInt(); is {
+		h.addKept(-int(size))
+		h.tx.Delete(Index, l.id, "bytes")
+	}
+	h.tx.Delete(Index, l.id, "ended")
+	h.tx.Set(Index, string(Running), l.id, "state")
+	for _, name := range []string{"result", "error", "ended"} {
+		if !l.doc.Get(name).IsAbsent() {
+			h.tx.Delete(Doc(l.id), name)
+		}
+	}
+	h.tx.Set(Doc(l.id), string(Running), "state")
+	return int(resets)
+}
+
+// resume starts again what a run waits for, or tries it again.
+func (d *driver) resume(rec *record) []workflow.Input {
+	d.gen = rec.Resume.Gen
+	d.armed = -1 // the timer of the space is that of other steps
+	var list []workflow.Work
+	for _, id := range slices.Sorted(maps.Keys(d.pending)) {
+		if w, is := d.run.Work(id); is && !slices.Contains(rec.Resume.Again, id) {
+			list = append(list, w)
+		}
+	}
+	d.queue = append(list, d.queue...)
+	d.pending, d.bytes = map[string]pending{}, 0
+	var in []workflow.Input
+	if rec.Begin {
+		in = append(in, workflow.Input{Now: d.now, Begin: d.args})
+	}
+	for _, id := range rec.Resume.Again {
+		in = append(in, workflow.Input{Now: d.now, Again: id})
+	}
+	return in
+}

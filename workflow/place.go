@@ -1,0 +1,65 @@
+package workflow
+
+import (
+	"strconv"
+	"strings"
+)
+
+// ActionOf returns the action that work of that ID calls, and the line of the call; "" if the graph has no such
+// call.
+func (g *Graph) ActionOf(work string) (action string, line int32) {
+	fn := 0
+	segments := strings.Split(work, ".")
+	for i, segment := range segments { // each but the last is a call of a function
+		if fn < 0 || fn >= len(g.Funcs) {
+			return "", 0
+		}
+		n, call := g.Funcs[fn].callAt(segment)
+		switch {
+		case call == nil:
+			return "", 0
+		case i == len(segments)-1:
+			return call.Action, n.Line
+		}
+		if fn = g.funcNamed(call.Func); fn < 0 {
+			return "", 0
+		}
+	}
+	return "", 0
+}
+
+func (g *Graph) funcNamed(name string) int {
+	for i := range g.Funcs {
+		if g.Funcs[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// callAt returns a call of the function, and its node. The place is "NODE[ITERATION,...]/SLOT", in which the node is
+// the one that waits for the call: of a fan-out, the join.
+func (f *Func) callAt(place string) (*Node, *Call) {
+	at, slot, is := strings.Cut(place, "/")
+	at, _, _ = strings.Cut(at, "[")
+	node, err1 := strconv.Atoi(at)
+	i, err2 := strconv.Atoi(slot)
+	if !is || err1 != nil || err2 != nil || i < 0 || node < 0 || node >= len(f.Nodes) {
+		return nil, nil
+	}
+	n := &f.Nodes[node]
+	if n.Kind == Join {
+		for k := range f.Nodes {
+			if fan := &f.Nodes[k]; fan.Kind == Fan && len(fan.Edges) > 0 && fan.Edges[0].To == node {
+				n = fan
+			}
+		}
+	}
+	if n.Each != nil {
+		i = 0
+	}
+	if i >= len(n.Calls) {
+		return nil, nil
+	}
+	return n, &n.Calls[i]
+}
