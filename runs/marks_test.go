@@ -20,7 +20,7 @@ func (w *world) states(id string) map[string]workflow.Mark {
 	for fn := range s.Graph.Funcs {
 		for i, n := range s.Graph.Funcs[fn].Nodes {
 			if m := s.Mark(fn, i); m != "" {
-				all[string(n.Kind)+" "+string(rune('0'+n.Line))] = m
+				all[string(n.Kind)+" "+string('0'+n.Line)] = m
 			}
 		}
 	}
