@@ -15,6 +15,7 @@ const (
 
 // A program that uses nothing new has the version that it had, and its runs continue.
 func TestLoad_ARunThatWasStoredBeforeContinues(t *testing.T) {
+	t.Parallel()
 	g, err := Compile("w.star", []byte(storedSource))
 	if err != nil {
 		t.Fatal(err)
