@@ -191,6 +191,11 @@ func TestCompensate_AStepMayBeAFunction(t *testing.T) {
 	e = b.want(b.step(workflow.Input{Timer: timer.ID}), "start undo [3]#1")
 	b.want(b.done(e.Start[0], "null"), "")
 	b.want(b.step(workflow.Input{Signal: &workflow.Signal{Name: "go"}}), "failed E: it is so")
+
+	_, e = begin(t, "    compensate(back((n, 1.5)))\n    fail('no')\ndef back(x):\n    undo(type(x), x[1])")
+	if got := said(e); got != `start undo ["list",1.5]#1` { // a tuple becomes a list
+		t.Error(got)
+	}
 }
 
 func TestCancel_RunsTheUndoStepsAndAtOnceDoesNot(t *testing.T) {
