@@ -73,7 +73,7 @@ type driver struct {
 	armed   int64
 	// chain are the run and those above it that wait for its end, as SPACE/RUN, from the first on, without itself.
 	chain []string
-	gen     int // how often the run was reset
+	gen   int // how often the run was reset
 }
 
 // pending is a task that has been started, or a child.

@@ -20,7 +20,7 @@ func (w *world) states(id string) map[string]workflow.Mark {
 	for fn := range s.Graph.Funcs {
 		for i, n := range s.Graph.Funcs[fn].Nodes {
 			if m := s.Mark(fn, i); m != "" {
-				all[string(n.Kind)+" "+string(rune('0'+n.Line))] = m
+				all[string(n.Kind)+" "+string('0'+n.Line)] = m
 			}
 		}
 	}
@@ -42,6 +42,7 @@ func (w *world) wantStates(id string, want map[string]workflow.Mark) {
 
 // The state of each node is what the run has done there last, also after a restart and after its end.
 func TestMarks_AreTheStatesOfTheNodes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, `load("actions", "inc", "bad")
 def run(n = 3):
     x = inc(n)
@@ -75,6 +76,7 @@ workflow("w", run)
 
 // A snapshot has the states, too.
 func TestMarks_SurviveASnapshot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "load(\"actions\", \"inc\")\ndef run(n):\n    inc(0)\n    for i in range(n):\n        inc(i)\n    fail(\"no\")\nworkflow(\"w\", run)\n", inStarlark(t, fewActions), simkit.Options{Lenient: true})
 	w.start("r", `{"n":1200}`)
 	for range 1100 {

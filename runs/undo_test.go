@@ -40,6 +40,7 @@ def pay(cents, extras): return fail(error("Declined", "no money")) if cents > 10
 
 // A failed run undoes its steps, in a space, with and without a restart before each end of an action.
 func TestUndo_IsTheSameAfterARestartBeforeEachStep(t *testing.T) {
+	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		w := newWorld(t, trip, inStarlark(t, tripActions), simkit.Options{})
 		w.restart = restart
@@ -71,6 +72,7 @@ func TestUndo_IsTheSameAfterARestartBeforeEachStep(t *testing.T) {
 }
 
 func TestUndo_TheRunIsRunningAndSaysWhyUntilItHasEnded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, trip, inStarlark(t, tripActions), simkit.Options{})
 	w.start("r", `{"stops":["Riga","Bonn"],"cents":1}`)
 	action, task, _ := w.task()
@@ -98,6 +100,7 @@ func TestUndo_TheRunIsRunningAndSaysWhyUntilItHasEnded(t *testing.T) {
 }
 
 func TestCancel_AtOnceLeavesOutTheUndoSteps(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, trip, inStarlark(t, tripActions), simkit.Options{})
 	for _, id := range []string{"r", "q"} {
 		w.start(id, `{"stops":["Riga","Bonn"],"cents":1}`)
@@ -125,6 +128,7 @@ func TestCancel_AtOnceLeavesOutTheUndoSteps(t *testing.T) {
 }
 
 func TestDeadline_OfTheWorkflowAndOfTheStart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "load(\"actions\", \"inc\")\ndef run(n = 3):\n    wait(\"go\")\n    return n\nworkflow(\"w\", run, deadline = \"2d\")\n", inStarlark(t, fewActions), simkit.Options{})
 	w.start("long", "{}")
 	w.send(StreamStart, "", `{"workflow":"w","run":"short","deadline":"90m"}`)
@@ -166,6 +170,7 @@ func TestDeadline_OfTheWorkflowAndOfTheStart(t *testing.T) {
 
 // A result, a message or a detail that is too large for the document of the run is bounded, and the run ends.
 func TestOutcome_IsBounded(t *testing.T) {
+	t.Parallel()
 	for body, want := range map[string]string{
 		"    return \"x\" * 200000":                                      "error LimitError: the result of the run has 200002 bytes; at most 131072 are possible: return a reference to what is large",
 		"    fail(\"x\" * 10000000)":                                     "error Error: " + strings.Repeat("x", maxMessage) + "...",
@@ -184,6 +189,7 @@ func TestOutcome_IsBounded(t *testing.T) {
 
 // Undo steps survive a snapshot of the run: there are more records than one has.
 func TestUndo_AfterASnapshot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "load(\"actions\", \"inc\")\ndef run(n):\n    x = 0\n    for i in range(n):\n        x = inc(x)\n        if i % 40 == 0: compensate(inc(-i))\n    fail(\"no\")\nworkflow(\"w\", run)\n", inStarlark(t, fewActions), simkit.Options{Lenient: true})
 	w.start("r", `{"n":1200}`)
 	for n := 0; w.outcome("r") == "running"; n++ {

@@ -424,8 +424,8 @@ func (r *Run) assign(f *frame, into *Code, v starlark.Value) error {
 	return err
 }
 
-// deadlineTimer is the ID of the timer of the run's deadline.
-const deadlineTimer = "deadline"
+// DeadlineTimer is the ID of the timer of the run's deadline.
+const DeadlineTimer = "deadline"
 
 // setDeadline sets the time at which the run fails, some milliseconds after its begin.
 func (r *Run) setDeadline(after ...int64) {
@@ -435,14 +435,14 @@ func (r *Run) setDeadline(after ...int64) {
 		}
 	}
 	if r.deadline > 0 {
-		r.effects.Timers = append(r.effects.Timers, Timer{ID: deadlineTimer, At: r.now + r.deadline})
+		r.effects.Timers = append(r.effects.Timers, Timer{ID: DeadlineTimer, At: r.now + r.deadline})
 	}
 }
 
 // dropDeadline makes the run continue without its deadline.
 func (r *Run) dropDeadline() {
 	if r.deadline > 0 {
-		r.effects.Drop = append(r.effects.Drop, deadlineTimer)
+		r.effects.Drop = append(r.effects.Drop, DeadlineTimer)
 	}
 	r.deadline = 0
 }
@@ -459,7 +459,7 @@ func (r *Run) late() {
 
 // wake continues after a timer.
 func (r *Run) wake(id string) {
-	if id == deadlineTimer {
+	if id == DeadlineTimer {
 		r.late()
 		return
 	}

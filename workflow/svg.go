@@ -1,11 +1,10 @@
 package workflow
 
 import (
-	"bytes"
-	"encoding/xml"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Mark is the state of a node in a run.
@@ -95,10 +94,15 @@ var icons = map[Mark]string{
 
 // escaped returns a text as XML has it, without what XML cannot have.
 func escaped(text string) string {
-	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(text)) // a buffer takes all
-	return b.String()
+	return escapes.Replace(strings.Map(func(r rune) rune {
+		if r < 0x20 && r != '\t' && r != '\n' || r == 0xfffe || r == 0xffff {
+			return utf8.RuneError
+		}
+		return r // an invalid byte is a RuneError
+	}, text))
 }
+
+var escapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;")
 
 // columns returns how many columns of a monospace font a text needs.
 func columns(text string) (n int) {

@@ -227,6 +227,9 @@ func printStatus(io streams, s *flow.Status) {
 	fmt.Fprintf(io.out, "%s: workflow %s, %s, %d steps\n", s.ID, s.Workflow, s.State, s.Steps)
 	printFamily(io, s)
 	list := flow.Describe(s)
+	if at, has := s.Timers[workflow.DeadlineTimer]; has {
+		fmt.Fprintln(io.out, "  has to end before", time.UnixMilli(at).UTC().Format(time.RFC3339))
+	}
 	if s.Undoing != nil {
 		fmt.Fprintln(io.out, "  executes its undo steps, because of", s.Undoing)
 	}

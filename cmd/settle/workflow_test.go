@@ -81,6 +81,8 @@ func TestWorkflow_UndoStepsAndDeadlines(t *testing.T) {
 	want(t, 0, `"undoing":{"type":"CancelledError","message":"no"}`, "workflow", "status", "shop", "r1", "--json")
 	want(t, 0, "r1: cancelled", "workflow", "cancel", "shop", "r1", "--at-once", "--reason", "hopeless")
 	want(t, 0, "r1: workflow saga, cancelled | error CancelledError: no | undo steps: 0 done, 0 failed, 1 skipped", "workflow", "status", "shop", "r1")
+	want(t, 0, "r3: started", "workflow", "start", "shop", "saga", `{"seat":1}`, "--id", "r3", "--deadline", "1h")
+	want(t, 0, "running, 1 steps | has to end before 20", "workflow", "status", "shop", "r3")
 	want(t, 0, "r2: started", "workflow", "start", "shop", "saga", `{"seat":1}`, "--id", "r2", "--deadline", "1ms")
 	eventually(t, "because of DeadlineError: the run has not ended within 1ms", "workflow", "status", "shop", "r2")
 	want(t, 2, "the deadline is -1s; it must be positive", "workflow", "start", "shop", "saga", `{"seat":1}`, "--deadline=-1s")

@@ -136,7 +136,11 @@ func (inst *instance) startArguments(b *starlark.Builtin, args starlark.Tuple, k
 		fields = append(fields, model.F(x.name, v))
 	}
 	if deadline != starlark.None {
-		if _, err := workflow.Seconds(deadline); err != nil {
+		seconds, err := workflow.Seconds(deadline)
+		if err == nil && seconds <= 0 {
+			err = fmt.Errorf("%v is not longer than nothing", deadline)
+		}
+		if err != nil {
 			return "", payload, fmt.Errorf("%s: deadline: %w", b.Name(), err)
 		}
 		v, err := inst.Run.ToModel(deadline)

@@ -194,5 +194,6 @@ def test_the_shorter_deadline_counts():
 
 def test_a_deadline_is_a_duration():
     send("begin", {"id": "x", "within": "soon"}, fails = "is not a duration")
+    send("begin", {"id": "x", "within": 0}, fails = "deadline: 0 is not longer than nothing")
 `)
 }

@@ -99,6 +99,7 @@ func steps(e workflow.Effects) string {
 // However steps fail, and whenever a run is cancelled: each step that was undone was undone once, and all of them are
 // if the run has failed. A run that is loaded after each step does the same.
 func TestSagas_EachStepOfAFailedRunIsUndoneOnce(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		src := saga(t)
 		g, err := Compile("w.star", []byte(src))

@@ -85,6 +85,7 @@ func draw(t *testing.T, g *workflow.Graph, mark func(fn, node int) workflow.Mark
 }
 
 func TestSVG_HasEveryNodeAndEscapesTexts(t *testing.T) {
+	t.Parallel()
 	g, err := Compile("w.star", []byte(drawn))
 	if err != nil {
 		t.Fatal(err)
@@ -128,6 +129,7 @@ func TestSVG_HasEveryNodeAndEscapesTexts(t *testing.T) {
 }
 
 func TestSVG_IsTheSameForEqualGraphs(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(30) {
 		var svgs [2]string
 		for i := range svgs {
@@ -154,6 +156,7 @@ func TestSVG_IsTheSameForEqualGraphs(t *testing.T) {
 
 // What a workflow says cannot change the drawing, and what XML cannot have is replaced.
 func TestSVG_TextsFromOutsideStayTexts(t *testing.T) {
+	t.Parallel()
 	g, err := Compile("w.star", []byte("load('actions', 'a')\ndef run(n = 1):\n    a(n)\n    return n\nworkflow('w', run)\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -166,6 +169,7 @@ func TestSVG_TextsFromOutsideStayTexts(t *testing.T) {
 }
 
 func TestSVG_OfAGraphThatIsTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	b.WriteString("load('actions', 'a')\ndef run(n = 1):\n")
 	for range 650 {
@@ -183,6 +187,7 @@ func TestSVG_OfAGraphThatIsTooLargeIsRefused(t *testing.T) {
 
 // Many edges that pass many layers, the most that one can draw.
 func TestSVG_OfTheWorstGraph(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	b.WriteString("load('actions', 'a')\ndef run(n = 1):\n    while True:\n")
 	for i := range 300 {

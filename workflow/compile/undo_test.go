@@ -24,6 +24,7 @@ func undone(t *testing.T, e workflow.Effects) string {
 }
 
 func TestCompensate_UndoStepsRunInReverseOrderWhenTheRunFails(t *testing.T) {
+	t.Parallel()
 	b, e := begin(t, "    for i in range(n):\n        x = a(i)\n        compensate(undo(x, i = i))\n    b(9)")
 	for i := range 3 {
 		e = b.done(e.Start[0], fmt.Sprint(10+i))
@@ -44,11 +45,13 @@ func TestCompensate_UndoStepsRunInReverseOrderWhenTheRunFails(t *testing.T) {
 }
 
 func TestCompensate_ARunThatSucceedsUndoesNothing(t *testing.T) {
+	t.Parallel()
 	b, e := begin(t, "    compensate(undo(1))\n    return a(n)")
 	b.want(b.done(e.Start[0], "7"), "result 7")
 }
 
 func TestCompensate_TheCallIsEvaluatedWhenItIsRegistered(t *testing.T) {
+	t.Parallel()
 	b, e := begin(t, "    xs = [n]\n    compensate(undo(xs))\n    xs.append(4)\n    n = 5\n    a(xs)")
 	b.want(e, "start a [[3,4]]#1")
 	b.want(b.failed(e.Start[0], "E"), "start undo [[3]]#1")
@@ -74,6 +77,7 @@ def deep(n):
     return x`
 
 func TestCompensate_AttemptUndoesTheCallThatHasFailedBeforeItContinues(t *testing.T) {
+	t.Parallel()
 	b, e := begin(t, nestedCalls)
 	e = b.want(b.done(e.Start[0], "10"), "start a [10]#1")
 	for _, step := range []string{"inner 2", "deep", "inner 1"} { // deep was successful, and is part of inner
@@ -94,6 +98,7 @@ func TestCompensate_AttemptUndoesTheCallThatHasFailedBeforeItContinues(t *testin
 }
 
 func TestCompensate_AfterASuccessfulAttemptTheStepsAreThoseOfTheCaller(t *testing.T) {
+	t.Parallel()
 	b, e := begin(t, nestedCalls)
 	e = b.done(e.Start[0], "10")
 	e = b.want(b.done(e.Start[0], "11"), `start a ["end"]#1`)
@@ -113,6 +118,7 @@ def branch(i):
     return a(x)`
 
 func TestCompensate_AFailureInAParallelUndoesTheOtherCallsToo(t *testing.T) {
+	t.Parallel()
 	b, e := begin(t, fmt.Sprintf(branches, ""))
 	calls := e.Start
 	first := b.done(calls[1], "11").Start[0]
@@ -123,6 +129,7 @@ func TestCompensate_AFailureInAParallelUndoesTheOtherCallsToo(t *testing.T) {
 }
 
 func TestCompensate_ACollectedFailureUndoesItsCallAndNoOther(t *testing.T) {
+	t.Parallel()
 	b, e := begin(t, fmt.Sprintf(branches, ", on_error = 'collect'"))
 	calls := e.Start
 	second := b.done(calls[1], "11").Start[0]
@@ -135,6 +142,7 @@ func TestCompensate_ACollectedFailureUndoesItsCallAndNoOther(t *testing.T) {
 
 // An undo step that runs when the run fails as a whole continues, under its key.
 func TestCompensate_AStepThatRunsIsNotStartedTwice(t *testing.T) {
+	t.Parallel()
 	b, e := begin(t, "    compensate(undo('run'))\n    parallel(parts(n), a('other'))\ndef parts(n):\n    r = attempt(part(n))\n    return r.ok\ndef part(n):\n    compensate(undo('first'))\n    compensate(undo('second'))\n    return a(n)")
 	other := e.Start[1]
 	part := e.Start[0]
@@ -152,6 +160,7 @@ func TestCompensate_AStepThatRunsIsNotStartedTwice(t *testing.T) {
 }
 
 func TestCompensate_AStepThatFailsIsRetriedThenRecordedAndTheOthersGoOn(t *testing.T) {
+	t.Parallel()
 	b, e := begin(t, "    compensate(undo(1))\n    compensate(retry(undo(2), attempts = 2, backoff = '1s', on = ['Busy']))\n    fail('no')")
 	b.want(e, "start undo [2]#1")
 	timer := b.want(b.failed(e.Start[0], "Busy"), "timer 1000").Timers[0]
@@ -165,6 +174,7 @@ func TestCompensate_AStepThatFailsIsRetriedThenRecordedAndTheOthersGoOn(t *testi
 
 // What an inner attempt could not undo stays in the error, also if the function raises it again.
 func TestCompensate_AnErrorThatIsRaisedAgainKeepsWhatWasNotUndone(t *testing.T) {
+	t.Parallel()
 	b, e := begin(t, "    compensate(undo('outer'))\n    r = attempt(part(n))\n    fail(r.error)\ndef part(n):\n    compensate(undo('inner'))\n    return a(n)")
 	e = b.failed(e.Start[0], "E")
 	e = b.want(b.failed(e.Start[0], "Gone"), `start undo ["outer"]#1`)
@@ -175,14 +185,21 @@ func TestCompensate_AnErrorThatIsRaisedAgainKeepsWhatWasNotUndone(t *testing.T) 
 }
 
 func TestCompensate_AStepMayBeAFunction(t *testing.T) {
+	t.Parallel()
 	b, e := begin(t, "    compensate(back(n))\n    return a(n)\ndef back(n):\n    sleep('1s')\n    r = attempt(undo(n))\n    if r.failed(): fail(r.error)\n    by = wait('go')\n    return by")
 	timer := b.want(b.failed(e.Start[0], "E"), "timer 1000").Timers[0]
 	e = b.want(b.step(workflow.Input{Timer: timer.ID}), "start undo [3]#1")
 	b.want(b.done(e.Start[0], "null"), "")
 	b.want(b.step(workflow.Input{Signal: &workflow.Signal{Name: "go"}}), "failed E: it is so")
+
+	_, e = begin(t, "    compensate(back((n, 1.5)))\n    fail('no')\ndef back(x):\n    undo(type(x), x[1])")
+	if got := said(e); got != `start undo ["list",1.5]#1` { // a tuple becomes a list
+		t.Error(got)
+	}
 }
 
 func TestCancel_RunsTheUndoStepsAndAtOnceDoesNot(t *testing.T) {
+	t.Parallel()
 	body := "    compensate(undo(1))\n    compensate(undo(2))\n    return a(n)"
 	b, e := begin(t, body)
 	pending := e.Start[0]
@@ -203,6 +220,7 @@ func TestCancel_RunsTheUndoStepsAndAtOnceDoesNot(t *testing.T) {
 
 // Whatever ends a run with an error, its undo steps run.
 func TestCompensate_EveryFailureOfTheRunUndoes(t *testing.T) {
+	t.Parallel()
 	for body, want := range map[string]string{
 		"    compensate(undo(1))\n    return 1 // 0":                                                     "CodeError",
 		"    compensate(undo(1))\n    return len":                                                        "CodeError",
@@ -221,6 +239,7 @@ func TestCompensate_EveryFailureOfTheRunUndoes(t *testing.T) {
 
 // During the undo steps, a bound that they exceed ends the run; its error is the first one.
 func TestCompensate_UndoStepsAreBounded(t *testing.T) {
+	t.Parallel()
 	_, e := begin(t, "    compensate(undo(1))\n    compensate(endless(1))\n    fail('no')\ndef endless(x):\n    while x:\n        if x == 2: undo(1)")
 	if got := undone(t, e); !strings.HasPrefix(got, `{"type":"Error","message":"no","undone":{"skipped":2,"cause":"LimitError: 1000000 steps`) {
 		t.Error(got)
@@ -233,6 +252,7 @@ func TestCompensate_UndoStepsAreBounded(t *testing.T) {
 }
 
 func TestCompensate_RefusalsSayWhatToWrite(t *testing.T) {
+	t.Parallel()
 	for body, want := range map[string]string{
 		"    x = compensate(a(1))":         "w.star:6:9: compensate has no value; it stands in a line of its own",
 		"    compensate(1)":                "w.star:6:16: here stands the call of an action",
@@ -258,6 +278,7 @@ func TestCompensate_RefusalsSayWhatToWrite(t *testing.T) {
 
 // A graph that no compiler has checked is refused, too.
 func TestDecode_RefusesUndoStepsThatRegisterOthers(t *testing.T) {
+	t.Parallel()
 	g, err := Compile("w.star", []byte("load('actions', 'a')\ndef f(x):\n    return a(x)\ndef run():\n    compensate(f(1))\n    return 1\nworkflow('w', run)\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -274,6 +295,7 @@ func TestDecode_RefusesUndoStepsThatRegisterOthers(t *testing.T) {
 
 // A stored run that was damaged is refused.
 func TestLoad_ChecksUndoSteps(t *testing.T) {
+	t.Parallel()
 	b, _ := begin(t, "    compensate(undo(1))\n    compensate(undo(2))\n    fail('no')")
 	data, err := b.run.Snapshot()
 	if err != nil {
