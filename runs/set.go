@@ -117,8 +117,14 @@ func (s *Set) Register(p *space.Program) error {
 		stream string
 		handle space.Handler
 	}{
-		{StreamStart, s.start}, {StreamSignal, s.signal}, {StreamCancel, s.cancel}, {StreamTimer, s.timer},
-		{StreamChild, s.childStart}, {StreamChildEnd, s.childEnd}, {StreamChildCancel, s.childCancel}, {StreamChildSent, s.childSent},
+		{StreamStart, s.start},
+		{StreamSignal, s.signal},
+		{StreamCancel, s.cancel},
+		{StreamTimer, s.timer},
+		{StreamChild, s.childStart},
+		{StreamChildEnd, s.childEnd},
+		{StreamChildCancel, s.childCancel},
+		{StreamChildSent, s.childSent},
 	} {
 		if err := p.Handle(h.stream, h.handle); err != nil {
 			return err
