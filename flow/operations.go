@@ -23,6 +23,7 @@ var (
 	ErrFull       = runs.ErrFull     // Start: the space has too many runs
 	ErrNotEnded   = runs.ErrNotEnded // Retry: the run has not failed, and was not cancelled
 	ErrNotKept    = runs.ErrNotKept  // Retry, Reset
+	ErrUndone     = runs.ErrUndone   // Retry, Reset: undo steps were executed
 	ErrMisfit     = runs.ErrMisfit   // Retry, Reset, with Latest
 )
 

@@ -120,9 +120,9 @@ func (d *driver) childTimedOut(work string, p *plan) workflow.Input {
 }
 
 // callName returns the name of a call: 26 letters and digits, which differ for each attempt of each call of each run. A
-// run whose ID was used before differs from the earlier one by its time.
-func callName(in, id string, at int64, work string, attempt int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d/%d/%s", in, id, at, attempt, work))
+// run whose ID was used before differs from the earlier one by what has started it.
+func callName(in, id, cause string, work string, attempt int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%d/%s", in, id, cause, attempt, work))
 	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
@@ -136,8 +136,21 @@ func childID(parent, call string) string {
 
 // callOf returns the name of a call of a run of this space.
 func (h *host) callOf(id, work string, attempt int) string {
-	at, _ := h.tx.Peek(Doc(id), "at").AsInt()
-	return callName(h.tx.Space(), id, at, work, attempt)
+	doc := h.tx.Peek(Doc(id))
+	cause, is := doc.Get("cause").AsString()
+	if !is {
+		cause = doc.Get("at").String()
+	}
+	return callName(h.tx.Space(), id, cause, work, attempt)
+}
+
+// causeOf returns what identifies the event that starts a run, absent if it is not known. It is the same if the event is
+// handled again because a server has lost the commit: another space may have been sent the starts of that one.
+func causeOf(ev *model.Event) model.Value {
+	if key := ev.CauseKey(); key != 0 {
+		return model.String(strconv.FormatUint(key, 36))
+	}
+	return model.Value{}
 }
 
 // States of a call of a child beside those of its run.
@@ -356,7 +369,9 @@ func (h *host) join(id string, state State, by *caller) *ActionError {
 	doc := h.tx.Peek(Doc(id))
 	first, _ := doc.Get("parent").Get("call").AsString()
 	switch {
-	case first == by.call: // it is this call that has started the run
+	case first == by.call && state == Running: // it is this call that has started the run
+	case first != by.call && id == childID(by.run, by.call):
+		return &ActionError{Type: RunExistsError, Ancestors: []string{StartError}, Message: fmt.Sprintf("run %s exists, and is not of this call, from which its ID follows", id)}
 	case state != Running:
 		h.end(doc, by)
 	case slices.Contains(by.chain, h.tx.Space()+"/"+id):

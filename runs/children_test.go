@@ -73,13 +73,13 @@ func TestChild_IsCalledLikeAnAction(t *testing.T) {
 	}
 }
 
-// The ID of a child follows from its call: it is the same however often the space is loaded, and another for each attempt,
+// The ID of a child follows from its call: it is the same however often the space is loaded, and whenever, and another for each attempt,
 // each activation, each parent and each space of a parent.
 func TestChild_IDFollowsFromTheCall(t *testing.T) {
 	t.Parallel()
 	var seen [2][]string
 	for i, restart := range []bool{false, true} {
-		f := newFamily(t, simkit.Options{}, map[string]string{
+		f := newFamily(t, simkit.Options{Start: simkit.Start.Add(time.Duration(i) * time.Hour)}, map[string]string{
 			"w": `
 def run():
     for i in range(3):
@@ -117,6 +117,35 @@ def run():
 	if !slices.Equal(seen[0], seen[1]) {
 		t.Errorf("with restarts %v, without %v", seen[1], seen[0])
 	}
+}
+
+// A run whose ID was used before has children of its own.
+func TestChild_OfARunThatIsStartedAnewIsAnotherOne(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t, simkit.Options{}, map[string]string{"w": "def run(): return child(\"leaf\", {}, space = \"other\")", "leaf": "def run(): return inc(1)"})
+	for _, event := range []string{"first", "second"} {
+		if rc := f.sentTo("s", StreamStart, event, `{"workflow":"w","run":"r"}`); rc.Outcome != model.Handled {
+			t.Fatal(rc.Error)
+		}
+		f.performAll()
+		if got := f.of("s", "r"); got != "2" {
+			t.Error(got)
+		}
+		if err := f.in("s").Write(func(tx *space.Tx) error { // as if it had been removed with time
+			tx.Delete(Index, "r")
+			tx.Delete(Doc("r"))
+			tx.Delete(childrenDoc("r"))
+			tx.Delete(pageDoc("r", 0))
+			tx.Delete(load, "kept")
+			return tx.Err()
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := f.runsOf("other"); len(got) != 2 || len(f.log) != 2 {
+		t.Errorf("%v, %v", got, f.log)
+	}
+	f.tidied()
 }
 
 // The type of an error, its ancestors, its message and its detail arrive unchanged, over two generations.
@@ -309,6 +338,7 @@ func TestChild_ARefusedStartFailsTheCall(t *testing.T) {
 		{"narrow", "", `[true,"UnknownWorkflowError","the program of space narrow has no workflow \"leaf\"; it has other"]`},
 		{"s", "taken", `[true,"RunExistsError","run taken exists, with workflow leaf and arguments {\"n\":2}; choose another ID"]`},
 		{"s", "r", `[true,"RunExistsError","run r exists, with workflow w`},
+		{"again", "", `[true,"RunExistsError","run r-`},
 		{"s", "a b", `[true,"StartError","child leaf: run \"a b\":`},
 		{"a b", "", `[true,"StartError","child leaf: space \"a b\":`},
 		{"s", strings.Repeat("x", 41), `[true,"StartError","child leaf: run`},
@@ -317,6 +347,12 @@ func TestChild_ARefusedStartFailsTheCall(t *testing.T) {
 		f := newFamily(t, simkit.Options{Lenient: true}, family)
 		f.except["narrow"], _ = programOf(t, "def run(): return 1\nworkflow('other', run)\n")
 		f.except["full"], _ = programOf(t, "def run(n): wait('x')\nworkflow('leaf', run)\n")
+		if c.in == "again" { // something else has started the run whose ID the call will have
+			ev := model.Event{Space: "s", Stream: StreamStart, ID: "start-r"}
+			cause, _ := causeOf(&ev).AsString()
+			id := childID("r", callName("s", "r", cause, "0/0", 1))
+			f.sentTo(c.in, StreamStart, "e", fmt.Sprintf(`{"workflow":"leaf","run":%q,"args":{"n":1}}`, id))
+		}
 		if c.in == "full" {
 			for i := range maxRuns {
 				f.sentTo("full", StreamStart, fmt.Sprintf("e%d", i), `{"workflow":"leaf","args":{"n":0}}`)

@@ -85,7 +85,7 @@ func (h *host) create(d *Definition, id string, args model.Value, from origin) e
 	tx.Set(Index, model.Object(model.F("workflow", d.Name), model.F("state", string(Running)), model.F("at", h.now())), id)
 	tx.Set(Doc(id), model.Object(
 		model.F("workflow", d.Name), model.F("version", d.Version), model.F("state", string(Running)), model.F("at", h.now()),
-		model.F("args", args), model.F("head", head{hash: firstHash(d.Version, jsontext.Value(args.String()))}.String()),
+		model.F("args", args), model.F("head", head{hash: firstHash(d.Version, jsontext.Value(args.String()))}.String()), model.F("cause", causeOf(tx.Event())),
 	))
 	h.setAttributes(id, from.attributes)
 	if from.by != nil {

@@ -21,6 +21,7 @@ const (
 	Invalid    Reason = "invalid"     // the payload is not valid
 	Full       Reason = "full"        // the space has as many runs as are possible
 	NotKept    Reason = "not-kept"    // steps that the operation needs are not kept any more
+	Undone     Reason = "undone"      // undo steps of the run have been executed, or are being executed
 	Misfit     Reason = "misfit"      // what the run has done does not fit the program's version of its workflow
 )
 
@@ -34,12 +35,13 @@ var (
 	ErrInvalid    = errors.New("the request is not valid")
 	ErrFull       = errors.New("the space has too many runs")
 	ErrNotKept    = errors.New("the steps of the run are not kept")
+	ErrUndone     = errors.New("what the run has done is undone")
 	ErrMisfit     = errors.New("the steps of the run do not fit the workflow")
 )
 
 var errorOf = map[Reason]error{
 	NoRun: ErrNoRun, Ended: ErrEnded, NotEnded: ErrNotEnded, Exists: ErrExists, NoWorkflow: ErrNoWorkflow, Invalid: ErrInvalid, Full: ErrFull,
-	NotKept: ErrNotKept, Misfit: ErrMisfit,
+	NotKept: ErrNotKept, Undone: ErrUndone, Misfit: ErrMisfit,
 }
 
 // Refusal is the answer to an operation that has no effect. errors.Is finds the error of its reason.

@@ -67,18 +67,19 @@ func (l *log) next(d *driver) (rec record, text []byte, err error) {
 // base returns the run as its last snapshot has it, if that is not after a number of records, or else before
 // its first record.
 func (l *log) base(p *workflow.Program, to int) (*driver, error) {
-	args := jsontext.Value(l.doc.Get("args").String())
+	args, chain := jsontext.Value(l.doc.Get("args").String()), chainOf(l.doc)
 	if text, is := l.read(snapshotDoc(l.id)).AsString(); is {
 		d, err := restore(p, args, []byte(text))
 		if err != nil {
 			return nil, err
 		}
 		if d.n <= to {
-			d.first = min(l.oldest(), d.page)
+			d.first, d.chain = min(l.oldest(), d.page), chain
 			return d, nil
 		}
 	}
 	d := newDriver(p, args)
+	d.chain = chain
 	if l.oldest() > 0 {
 		return nil, fmt.Errorf("record 0 %w", errGone)
 	}

@@ -81,6 +81,9 @@ func (h *host) rewind(ev *model.Event, id string, at head, to int, in *resume) (
 	if !running && doc.Get(inPages).IsAbsent() {
 		return model.Value{}, refuse(NotKept, "the steps of run %s are not kept any more; start another run", id)
 	}
+	if undoing := doc.Get("undoing"); !undoing.IsAbsent() || !doc.Get("error").Get("undone").IsAbsent() {
+		return model.Value{}, refuse(Undone, "undo steps of run %s have been executed, or are being executed: what it has done before them does not hold any more; start another run", id)
+	}
 	l := &log{id: id, doc: doc, read: func(name string) model.Value { return h.tx.Peek(name) }}
 	version, d, err := h.fitting(ev, l, to)
 	if err != nil {
@@ -95,6 +98,9 @@ func (h *host) rewind(ev *model.Event, id string, at head, to int, in *resume) (
 	last, err := h.stop(l, at, running)
 	if err != nil {
 		return model.Value{}, err
+	}
+	if cause := causeOf(ev); !cause.IsAbsent() {
+		h.tx.Set(Doc(id), cause, "cause") // so that children are started anew
 	}
 	h.dropRecords(l, d, last)
 	in.Gen = h.reopen(l, version, running, in.Reset)
@@ -150,6 +156,8 @@ func (l *log) refit(own, other *workflow.Program, to int) (*driver, error) {
 	}
 	args := jsontext.Value(l.doc.Get("args").String())
 	was, d := newDriver(own, args), newDriver(other, args)
+	was.chain = chainOf(l.doc)
+	d.chain = was.chain
 	for d.n < to {
 		rec, text, err := l.next(d)
 		if err != nil {
@@ -169,7 +177,7 @@ func (l *log) refit(own, other *workflow.Program, to int) (*driver, error) {
 
 func sameEffects(a, b *plan) bool {
 	return (a.outcome == nil) == (b.outcome == nil) && slices.EqualFunc(a.start, b.start, func(a, b workflow.Work) bool {
-		return a.ID == b.ID && a.Attempt == b.Attempt && a.Action == b.Action && string(a.Args) == string(b.Args) && string(a.Named) == string(b.Named)
+		return a.ID == b.ID && a.Attempt == b.Attempt && a.Action == b.Action && a.Child == b.Child && string(a.Args) == string(b.Args) && string(a.Named) == string(b.Named)
 	})
 }
 
@@ -226,7 +234,7 @@ func (h *host) current(id string, doc model.Value, at head) (*driver, error) {
 	return d, nil
 }
 
-// stop removes the tasks of a run, and returns its last page. A run that has ended has no tasks.
+// stop removes the tasks of a run, cancels its children, and returns its last page. A run that has ended has neither.
 func (h *host) stop(l *log, at head, running bool) (page int, err error) {
 	if !running {
 		to, _ := l.doc.Get(inPages).Get(inTo).AsInt()
@@ -237,7 +245,12 @@ func (h *host) stop(l *log, at head, running bool) (page int, err error) {
 		return 0, err
 	}
 	freed := map[string]int{}
-	for work, was := range d.pending { // any order: each on its own
+	for _, work := range slices.Sorted(maps.Keys(d.pending)) {
+		was := d.pending[work]
+		if was.Child != "" {
+			h.cancelChild(l.id, h.callOf(l.id, work, was.Attempt))
+			continue
+		}
 		h.cancelTask(l.id, work, was)
 		freed[was.Action] += was.Bytes
 	}
@@ -305,6 +318,13 @@ func (h *host) reopen(l *log, version string, running, reset bool) (gen int) {
 	return int(resets)
 }
 
+// extend sets the deadline anew if it has passed.
+func (d *driver) extend() {
+	if at, is := d.timers[workflow.DeadlineTimer]; is && at <= d.now {
+		d.timers[workflow.DeadlineTimer] = d.now + d.run.Deadline()
+	}
+}
+
 // resume starts again what a run waits for, or tries it again.
 func (d *driver) resume(rec *record) []workflow.Input {
 	d.gen = rec.Resume.Gen
@@ -317,6 +337,7 @@ func (d *driver) resume(rec *record) []workflow.Input {
 	}
 	d.queue = append(list, d.queue...)
 	d.pending, d.bytes = map[string]pending{}, 0
+	d.extend()
 	var in []workflow.Input
 	if rec.Begin {
 		in = append(in, workflow.Input{Now: d.now, Begin: d.args})

@@ -126,7 +126,10 @@ func (s *Set) Register(p *space.Program) error {
 		{StreamRetry, answering(s.retry)},
 		{StreamReset, answering(s.reset)},
 		{StreamTimer, s.timer},
-		{StreamChild, s.childStart}, {StreamChildEnd, s.childEnd}, {StreamChildCancel, s.childCancel}, {StreamChildSent, s.childSent},
+		{StreamChild, s.childStart},
+		{StreamChildEnd, s.childEnd},
+		{StreamChildCancel, s.childCancel},
+		{StreamChildSent, s.childSent},
 	} {
 		if err := p.Handle(h.stream, h.handle); err != nil {
 			return err

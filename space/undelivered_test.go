@@ -1,6 +1,7 @@
 package space
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -43,5 +44,34 @@ func TestNoHandlerSendsFailureNoticesItself(t *testing.T) {
 	h.run()
 	if rc := w.receipt(home, "e1"); rc.Outcome != model.Failed || !strings.Contains(rc.Error, "kept for notices") {
 		t.Errorf("receipt %+v", rc)
+	}
+}
+
+// A library that sends events sees the notices about them, whether the program handles notices or not, and in the
+// transaction of the handler: an error of it is one of the event.
+func TestAFailureNoticeIsSeenBeforeItsHandler(t *testing.T) {
+	for _, handles := range []bool{false, true} {
+		p := counter(t)
+		if handles {
+			p.handle(model.Undelivered, func(tx *Tx, _ *model.Event) any { return tx.Get("seen") })
+		}
+		p.Notice(func(tx *Tx, ev *model.Event) error {
+			tx.Set("seen", ev.ID)
+			if ev.ID == "e2" {
+				return errors.New("not this one")
+			}
+			return nil
+		})
+		w := newWorld(t)
+		h := w.owner("w1", p.Program)
+		w.send(home, model.Undelivered, "e1", nil)
+		w.send(home, model.Undelivered, "e2", nil)
+		h.run()
+		if rc := w.receipt(home, "e1"); rc.Outcome != model.Handled || handles && rc.Result.String() != `"e1"` {
+			t.Errorf("handles %v: receipt %+v", handles, rc)
+		}
+		if rc := w.receipt(home, "e2"); rc.Outcome != model.Failed || !strings.Contains(rc.Error, "not this one") {
+			t.Errorf("handles %v: receipt %+v", handles, rc)
+		}
 	}
 }

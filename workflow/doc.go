@@ -6,7 +6,7 @@
 //	effects, err := run.Step(input)
 //
 // An Input is an event: the run begins, an action has ended, a timer has fired. The Effects are requests:
-// actions to start or cancel, timers to set, the outcome. Step does no I/O, reads no clock and starts no
+// actions and children (runs of other workflows) to start or cancel, timers to set, the outcome. Step does no I/O, reads no clock and starts no
 // goroutine, so a run is a function of its inputs:
 //
 //   - only the input of a step has to be stored. It is as large as the result of the action, however much

@@ -427,6 +427,9 @@ func (r *Run) assign(f *frame, into *Code, v starlark.Value) error {
 // DeadlineTimer is the ID of the timer of the run's deadline.
 const DeadlineTimer = "deadline"
 
+// Deadline returns how long the run may take from its begin, in milliseconds; 0 if it has no deadline, or not any more.
+func (r *Run) Deadline() int64 { return r.deadline }
+
 // setDeadline sets the time at which the run fails, some milliseconds after its begin.
 func (r *Run) setDeadline(after ...int64) {
 	for _, ms := range after {

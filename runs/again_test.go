@@ -1,0 +1,119 @@
+package runs
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/internal/simkit"
+)
+
+// A child that has failed is started anew by a retry, under an ID of its own; so are those that its failure had cancelled.
+func TestRetry_StartsFailedAndCancelledChildrenAnew(t *testing.T) {
+	t.Parallel()
+	restarts(t, func(t *testing.T, restart bool) {
+		f := newFamily(t, simkit.Options{}, map[string]string{
+			"w":      "def run(): return parallel(child(\"leaf\", {\"n\": 1}), child(\"frail\", {}), child(\"long\", {}, space = \"far\"))",
+			"leaf":   "def run(n): return inc(n)",
+			"frail":  "def run(): return bad(1)",
+			"long":   "def run(): return slow(7)",
+			"strong": "def run(): return 1",
+		})
+		f.restart = restart
+		f.begin("s", "r", "{}")
+		f.performAll("slow")
+		if got := f.of("s", "r"); got != "error BadError: no 1" {
+			t.Fatal(got)
+		}
+		before := len(f.runsOf("s"))
+		f.deeds["bad"] = f.deeds["slow"] // it works now
+		f.sentTo("s", StreamRetry, "", `{"run":"r"}`)
+		if got := f.of("s", "r"); got != "running" {
+			t.Fatal(got)
+		}
+		f.performAll()
+		if got := f.of("s", "r"); got != "[2,1,7]" {
+			t.Error(got)
+		}
+		if n := len(f.runsOf("s")); n != before+2 {
+			t.Errorf("%d runs after %d; want that the failed child and the cancelled one are started anew: %v", n, before, f.runsOf("s"))
+		}
+		f.tidied()
+	})
+}
+
+// A reset cancels the children that run, and starts others.
+func TestReset_CancelsRunningChildrenAndStartsOthers(t *testing.T) {
+	t.Parallel()
+	restarts(t, func(t *testing.T, restart bool) {
+		f := newFamily(t, simkit.Options{}, map[string]string{
+			"w":    "def run():\n    a = inc(1)\n    b = child(\"long\", {\"n\": a}, space = \"far\")\n    return [a, b]",
+			"long": "def run(n): return slow(n)",
+		})
+		f.restart = restart
+		f.begin("s", "r", "{}")
+		f.performAll("slow")
+		first := f.childOnly("s", "r")
+		f.sentTo("s", StreamReset, "", `{"run":"r","step":1}`)
+		f.performAll("slow")
+		if got := f.of("far", first.Run); !strings.HasPrefix(got, "error CancelledError") {
+			t.Errorf("the first child: %s", got)
+		}
+		f.performAll()
+		if got := f.of("s", "r"); got != "[2,2]" {
+			t.Error(got)
+		}
+		if got := f.runsOf("far"); len(got) != 2 {
+			t.Errorf("runs: %v", got)
+		}
+		f.tidied()
+	})
+}
+
+// What a run has done does not hold any more once it is undone.
+func TestRetry_OfARunWhoseStepsAreUndoneIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, trip, inStarlark(t, tripActions), simkit.Options{})
+	w.start("r", `{"stops":["Riga","Bonn"],"cents":1}`)
+	action, task, _ := w.task()
+	w.end(action, task)
+	w.send(StreamCancel, "", `{"run":"r","why":"not needed"}`)
+	w.refused(Undone, "undo steps of run r", StreamReset, `{"run":"r","step":1}`)
+	w.perform()
+	if got := w.outcome("r"); got != "error CancelledError: not needed" {
+		t.Fatal(got)
+	}
+	w.refused(Undone, "undo steps of run r", StreamRetry, `{"run":"r"}`)
+	w.refused(Undone, "undo steps of run r", StreamReset, `{"run":"r","step":1}`)
+	w.clean()
+}
+
+// A deadline that has passed begins anew with a retry.
+func TestRetry_AfterTheDeadlineHasItWhole(t *testing.T) {
+	t.Parallel()
+	restarts(t, func(t *testing.T, restart bool) {
+		w, _ := unstable(t, restart, "    a = inc(n)\n    b = wait(\"go\")\n    return a + b")
+		w.send(StreamStart, "", `{"workflow":"w","run":"r","deadline":"1h"}`)
+		w.perform()
+		w.advance(time.Hour)
+		if got := w.outcome("r"); !strings.HasPrefix(got, "error DeadlineError") {
+			t.Fatal(got)
+		}
+		w.advance(time.Hour)
+		w.operate(StreamRetry, `{"run":"r"}`)
+		w.advance(time.Hour - time.Second)
+		if got := w.outcome("r"); got != "running" {
+			t.Fatal(got)
+		}
+		w.advance(time.Second)
+		if got := w.outcome("r"); !strings.HasPrefix(got, "error DeadlineError") {
+			t.Fatal(got)
+		}
+		w.operate(StreamRetry, `{"run":"r"}`)
+		w.operate(StreamSignal, `{"run":"r","signal":"go","value":3}`)
+		if got := w.outcome("r"); got != "5" {
+			t.Error(got)
+		}
+		w.clean()
+	})
+}
