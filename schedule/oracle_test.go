@@ -180,7 +180,7 @@ func (x *driven) done(t Turn) {
 func (x *driven) wake(now int64) {
 	for n := 0; ; n++ {
 		at := x.s.Wake(now)
-		if at == 0 || at > now+1 || at == now+1 && x.s.Next != 0 && x.s.Due == at && len(x.s.Waiting) == 0 && x.s.Backfill == nil {
+		if at == 0 || at > now+1 || at == x.s.Due && !x.s.ready() {
 			return
 		}
 		if n > 10_000 {

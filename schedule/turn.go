@@ -37,15 +37,21 @@ func (s *Schedule) Turn(m Moment) (t Turn) {
 
 // Wake returns the time of the next turn, 0 if there is none until something else happens.
 func (s *Schedule) Wake(now int64) (at int64) {
-	switch b := s.Backfill; {
+	switch {
 	case s.Status == Paused:
 		return 0
-	case len(s.Waiting) > 0 && s.free(), b != nil && (b.Overlap != Queue || !s.engaged()):
+	case s.ready():
 		return now + 1
 	case s.Next != 0:
 		return max(s.Due, now+1)
 	}
 	return 0
+}
+
+// ready reports whether an occurrence that waits, or one of a backfill, can be decided at once.
+func (s *Schedule) ready() bool {
+	b := s.Backfill
+	return len(s.Waiting) > 0 && s.free() || b != nil && (b.Overlap != Queue || !s.engaged())
 }
 
 // free reports whether an occurrence that waits may start.
