@@ -12,6 +12,9 @@ import (
 const (
 	// Index lists the runs of a space: {RUN: {"workflow": NAME, "state": STATE, "at": MS, "ended": MS}}.
 	Index = "runs"
+	// Schedules has the schedules of a space, by name: {NAME: {"workflow": NAME, "state": STATE, "next": MS, ...}}, see
+	// package schedule.
+	Schedules = "schedules"
 	// load has what the tasks of all runs need: {"bytes": {ACTION: N}, "waiting": {RUN: true}}.
 	load = "runs_load"
 )
@@ -36,6 +39,8 @@ func Doc(id string) string { return "run_" + id }
 func pageDoc(id string, page int) string { return "runlog_" + id + "_" + strconv.Itoa(page) }
 func snapshotDoc(id string) string       { return "runstate_" + id }
 func graphDoc(version string) string     { return "workflow_" + version }
+func argsDoc(schedule string) string     { return "schedule_" + schedule } // the arguments of its runs
+func timerOfSchedule(name string) string { return "schedule_" + name }
 func timerOf(id string) string           { return "run_" + id }
 
 // State is the state of a run.

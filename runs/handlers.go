@@ -54,18 +54,24 @@ func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	if err := h.tidy(); err != nil {
 		return model.Value{}, err
 	}
-	if tx.Peek(graphDoc(d.Version)).IsAbsent() {
-		tx.Set(graphDoc(d.Version), d.text)
-	}
-	tx.Set(Index, model.Object(model.F("workflow", name), model.F("state", string(Running)), model.F("at", h.now())), id)
-	tx.Set(Doc(id), model.Object(
-		model.F("workflow", name), model.F("version", d.Version), model.F("state", string(Running)), model.F("at", h.now()),
-		model.F("args", args), model.F("head", head{hash: firstHash(d.Version, jsontext.Value(args.String()))}.String()),
-	))
-	if err := h.step(id, &record{Begin: true}); err != nil {
+	if err := h.begin(d, id, args); err != nil {
 		return model.Value{}, err
 	}
 	return model.Object(model.F("run", id), model.F("started", true)), nil
+}
+
+// begin makes the first step of a run that does not exist yet. Its document gets the fields.
+func (h *host) begin(d *Definition, id string, args model.Value, fields ...model.Field) error {
+	tx := h.tx
+	if tx.Peek(graphDoc(d.Version)).IsAbsent() {
+		tx.Set(graphDoc(d.Version), d.text)
+	}
+	tx.Set(Index, model.Object(model.F("workflow", d.Name), model.F("state", string(Running)), model.F("at", h.now())), id)
+	tx.Set(Doc(id), model.Object(append(fields,
+		model.F("workflow", d.Name), model.F("version", d.Version), model.F("state", string(Running)), model.F("at", h.now()),
+		model.F("args", args), model.F("head", head{hash: firstHash(d.Version, jsontext.Value(args.String()))}.String()),
+	)...))
+	return h.step(id, &record{Begin: true})
 }
 
 func (s *Set) names() string {

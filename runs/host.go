@@ -319,6 +319,7 @@ func (h *host) finish(id string, o *workflow.Outcome) {
 	if !tx.Peek(snapshotDoc(id)).IsAbsent() {
 		tx.Delete(snapshotDoc(id))
 	}
+	h.endScheduled(id, state)
 }
 
 func failureValue(f *workflow.Failure) model.Value {

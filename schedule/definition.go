@@ -87,10 +87,8 @@ func (d *Definition) Check() error {
 	if err := d.checkTiming(); err != nil {
 		return err
 	}
-	switch d.Overlap {
-	case "", Skip, Queue, Cancel, Allow:
-	default:
-		return fmt.Errorf("overlap is %.100q; use %q, %q, %q or %q", d.Overlap, Skip, Queue, Cancel, Allow)
+	if err := checkOverlap(d.Overlap); err != nil {
+		return err
 	}
 	switch {
 	case d.Queue != 0 && d.Overlap != Queue:
@@ -105,6 +103,14 @@ func (d *Definition) Check() error {
 		return model.CheckName("argument", d.TimeAs)
 	}
 	return nil
+}
+
+func checkOverlap(o Overlap) error {
+	switch o {
+	case "", Skip, Queue, Cancel, Allow:
+		return nil
+	}
+	return fmt.Errorf("overlap is %.100q; use %q, %q, %q or %q", o, Skip, Queue, Cancel, Allow)
 }
 
 func (d *Definition) checkTiming() error {

@@ -276,7 +276,7 @@ func TestSchedule_DecidesAsAListOfAllOccurrencesDoes(t *testing.T) {
 			case "backfill":
 				from, to := someTime(-200, 600).Draw(t, "from"), someTime(-200, 600).Draw(t, "to")
 				rule := rapid.SampledFrom([]Overlap{"", Skip, Queue, Cancel, Allow}).Draw(t, "rule")
-				if x.s.Fill(from, to, rule, now) == nil {
+				if _, r := x.s.Fill(from, to, rule, now); r == nil {
 					o.fillRule = rule
 					if rule == "" {
 						o.fillRule = d.overlap()

@@ -232,30 +232,40 @@ func (s *Schedule) Resume(now int64) {
 	}
 }
 
-// Fill begins a backfill: it starts runs of the past occurrences from one time on and before another.
-func (s *Schedule) Fill(from, to time.Time, rule Overlap, now int64) *Refusal {
+// Fill begins a backfill: it starts runs of the past occurrences from one time on and before another. It returns how many
+// there are.
+func (s *Schedule) Fill(from, to time.Time, rule Overlap, now int64) (n int, r *Refusal) {
 	if rule == "" {
 		rule = s.overlap()
 	}
-	if d := (Definition{Workflow: s.Workflow, Every: time.Hour, Start: from, End: to, Overlap: rule}); from.IsZero() || to.IsZero() {
-		return Refuse(Invalid, "a backfill has a first time, from, and a time after the last, to")
-	} else if err := d.Check(); err != nil {
-		return Refuse(Invalid, "%s", err)
+	if r = s.refusesFill(from, to, rule, now); r != nil {
+		return 0, r
 	}
-	if s.Backfill != nil {
-		return Refuse(Busy, "a backfill of schedule %s is under way, until %s", s.Name, timeText(time.UnixMilli(s.Backfill.To)))
-	}
-	if to.UnixMilli() > now {
-		return Refuse(Invalid, "a backfill is of the past; its end is %s, and it is %s now", timeText(to), timeText(time.UnixMilli(now)))
-	}
-	switch n := s.times.count(from.UnixMilli(), to.UnixMilli(), maxBackfill); {
+	switch n = s.times.count(from.UnixMilli(), to.UnixMilli(), maxBackfill); {
 	case n == 0:
-		return Refuse(Invalid, "there are no occurrences from %s on and before %s", timeText(from), timeText(to))
+		return 0, Refuse(Invalid, "there are no occurrences from %s on and before %s", timeText(from), timeText(to))
 	case n > maxBackfill:
-		return Refuse(TooMany, "there are more than %d occurrences from %s on and before %s: backfill a part at a time", maxBackfill, timeText(from), timeText(to))
+		return 0, Refuse(TooMany, "there are more than %d occurrences from %s on and before %s: backfill a part at a time", maxBackfill, timeText(from), timeText(to))
 	}
 	s.Backfill = &Backfill{Next: s.times.next(from.UnixMilli() - 1), To: to.UnixMilli(), Overlap: rule}
 	s.refresh()
+	return n, nil
+}
+
+func (s *Schedule) refusesFill(from, to time.Time, rule Overlap, now int64) *Refusal {
+	for what, t := range map[string]time.Time{"from": from, "to": to} { // any order: both are checked alike
+		if err := checkTime(what, t); err != nil || t.IsZero() {
+			return Refuse(Invalid, "a backfill has a first time, from, and a time after the last, to, both in whole seconds")
+		}
+	}
+	switch {
+	case checkOverlap(rule) != nil:
+		return Refuse(Invalid, "%s", checkOverlap(rule))
+	case s.Backfill != nil:
+		return Refuse(Busy, "a backfill of schedule %s is under way, until %s", s.Name, timeText(time.UnixMilli(s.Backfill.To)))
+	case to.UnixMilli() > now:
+		return Refuse(Invalid, "a backfill is of the past; its end is %s, and it is %s now", timeText(to), timeText(time.UnixMilli(now)))
+	}
 	return nil
 }
 
