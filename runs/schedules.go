@@ -214,7 +214,7 @@ func checkSchedule(name string, args model.Value) (model.Value, error) {
 	}
 	switch size := len(args.String()); {
 	case args.Kind() != model.KindObject:
-		return args, fmt.Errorf(`the arguments are a %s; they must be an object by name, such as {"n": 1}`, args.Kind())
+		return args, fmt.Errorf(`the arguments are %.100s; they must be an object by name, such as {"n": 1}`, args)
 	case size > MaxValue:
 		return args, fmt.Errorf("the arguments have %d bytes; at most %d are possible: pass a reference to what is large", size, MaxValue)
 	}
