@@ -33,13 +33,15 @@ func CheckID(id string) error {
 	return nil
 }
 
+// ArgsDoc returns the name of the document with the arguments of the runs of a schedule.
+func ArgsDoc(schedule string) string { return "schedule_" + schedule }
+
 // Doc returns the name of the document of a run.
 func Doc(id string) string { return "run_" + id }
 
 func pageDoc(id string, page int) string { return "runlog_" + id + "_" + strconv.Itoa(page) }
 func snapshotDoc(id string) string       { return "runstate_" + id }
 func graphDoc(version string) string     { return "workflow_" + version }
-func argsDoc(schedule string) string     { return "schedule_" + schedule } // the arguments of its runs
 func timerOfSchedule(name string) string { return "schedule_" + name }
 func timerOf(id string) string           { return "run_" + id }
 

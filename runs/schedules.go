@@ -239,7 +239,7 @@ func (h *host) define(x *schedule.Schedule, name string, d schedule.Definition, 
 		err = x.Redefine(h.tx.Space(), d, h.now())
 	}
 	if err == nil {
-		h.tx.Set(argsDoc(name), args)
+		h.tx.Set(ArgsDoc(name), args)
 	}
 	return x, err
 }
@@ -266,7 +266,7 @@ func (h *host) keep(x *schedule.Schedule) error {
 // forget removes a schedule.
 func (h *host) forget(name string) {
 	h.tx.Delete(Schedules, name)
-	h.tx.Delete(argsDoc(name))
+	h.tx.Delete(ArgsDoc(name))
 	if timer := timerOfSchedule(name); h.isSet(timer) {
 		h.tx.CancelTimer(timer)
 	}
@@ -318,7 +318,7 @@ func (h *host) act(x *schedule.Schedule, t schedule.Turn) error {
 
 // arguments returns the arguments of the run of an occurrence.
 func (h *host) arguments(x *schedule.Schedule, o *schedule.Occurrence) (model.Value, error) {
-	args := h.tx.Peek(argsDoc(x.Name))
+	args := h.tx.Peek(ArgsDoc(x.Name))
 	if x.TimeAs == "" {
 		return args, nil
 	}
