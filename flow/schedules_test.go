@@ -3,13 +3,18 @@ package flow_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/flow"
+	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/schedule"
 	"github.com/settlehq/settle/settletest"
 )
@@ -119,5 +124,49 @@ func TestSchedulesIn_IsTheirClient(t *testing.T) {
 	}
 	if _, err := s.Set(ctx, "a name", hourly, nil); err == nil {
 		t.Error("it has a name with a space")
+	}
+}
+
+// Schedules over HTTP: each operation is an event, whose answer has its result, and the state is a document.
+func TestSchedule_OverHTTP(t *testing.T) {
+	t.Parallel()
+	ports, err := natstest.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := fmt.Sprint("127.0.0.1:", ports[0])
+	d, err := settle.Start(t.Context(), settle.Config{Programs: settle.Always(reports(t)), HTTP: gateway.Config{Addr: addr}, Server: embedded.Config{StoreDir: t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Stop(context.WithoutCancel(t.Context()))
+	client := http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	ask := func(method, path, body string) string {
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+addr+"/v1/spaces/shop/"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		a, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		text, err := io.ReadAll(a.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(a.StatusCode, " ", string(text))
+	}
+	for _, c := range [][4]string{
+		{"POST", "streams/workflow-schedule-set?wait=receipt&timeout=1m", `{"schedule":"hourly","workflow":"report","cron":"0 * * * *"}`, `200 {"duplicate":false,`},
+		{"POST", "streams/workflow-schedule-set?wait=receipt&timeout=1m", `{"schedule":"hourly","workflow":"report"}`, `"refused":"invalid"`},
+		{"POST", "streams/workflow-schedule-trigger?wait=receipt&timeout=1m", `{"schedule":"hourly"}`, `"run":"hourly-`},
+		{"GET", "documents/schedules", "", `"cron":"0 * * * *"`},
+	} {
+		if got := ask(c[0], c[1], c[2]); !strings.Contains(got, c[3]) || !strings.HasPrefix(got, "200 ") {
+			t.Errorf("%s %s: %s, want %s", c[0], c[1], got, c[3])
+		}
 	}
 }

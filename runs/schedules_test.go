@@ -154,7 +154,7 @@ func (x *timetable) expectRuns(want string) {
 	}
 }
 
-// expectWaits expects that the space does nothing until a time, "" for ever.
+// expectWaits expects that the space does nothing until a time, "" if it waits for no time.
 func (x *timetable) expectWaits(want string) {
 	x.Helper()
 	have := ""

@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 const reportProgram = `
 def run(day = "", n = 0):
@@ -18,7 +21,8 @@ schedule("nightly", "short", cron = "0 3 * * *", zone = "Europe/Berlin", time_as
 func TestSchedule_FromTheCommandLine(t *testing.T) {
 	t.Parallel()
 	hosting(t)
-	program := file(t, t.TempDir(), "shop.star", reportProgram)
+	dir := t.TempDir()
+	program := file(t, dir, "shop.star", reportProgram)
 	want(t, 0, "deployed", "deploy", program, "--space", "*")
 	want(t, 0, "", "schedule", "list", "shop") // which does not create the space
 	want(t, 1, "there is no such schedule", "schedule", "show", "shop", "nightly")
@@ -51,5 +55,8 @@ func TestSchedule_FromTheCommandLine(t *testing.T) {
 	want(t, 2, "there are no times", "schedule", "set", "shop", "weekly", "report")
 	want(t, 2, "is not a duration", "schedule", "set", "shop", "weekly", "report", "--every", "often")
 	want(t, 2, "at most 24", "schedule", "set", "shop", "a-name-of-more-characters", "report", "--every", "1h")
+	file(t, dir, "shop.star", strings.Replace(reportProgram, "0 3 * * *", "0 4 * * *", 1))
+	want(t, 0, "deployed", "deploy", program, "--space", "*") // a space in memory adopts it at once
+	eventually(t, "0 4 * * * Europe/Berlin", "schedule", "list", "shop")
 	want(t, 1, "a backfill is of the past", "schedule", "backfill", "shop", "nightly", "2026-03-28T00:00:00Z", "2126-03-30T00:00:00Z")
 }
