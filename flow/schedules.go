@@ -129,7 +129,7 @@ func (s Schedules) Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// List returns the schedules of the space, sorted by name.
+// List returns the schedules of the space, sorted by name, without their lists of runs.
 func (s Schedules) List(ctx context.Context) ([]*ScheduleState, error) {
 	v, _, err := s.space.Get(ctx, runs.Schedules)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s Schedules) List(ctx context.Context) ([]*ScheduleState, error) {
 	}
 	all := map[string]*ScheduleState{}
 	for name, entry := range v.All() {
-		if all[name], err = schedule.Read("", name, entry); err != nil {
+		if all[name], err = schedule.Read("", name, entry, settle.Value{}); err != nil {
 			return nil, err
 		}
 	}
@@ -149,15 +149,19 @@ func (s Schedules) List(ctx context.Context) ([]*ScheduleState, error) {
 }
 
 // Get returns a schedule, and the arguments of its runs.
-func (s Schedules) Get(ctx context.Context, name string) (*ScheduleState, settle.Value, error) {
-	list, err := s.List(ctx)
+func (s Schedules) Get(ctx context.Context, name string) (x *ScheduleState, args settle.Value, err error) {
+	all, _, err := s.space.Get(ctx, runs.Schedules)
 	if err != nil {
-		return nil, settle.Value{}, err
+		return nil, args, err
 	}
-	at := slices.IndexFunc(list, func(x *ScheduleState) bool { return x.Name == name })
-	if at < 0 {
-		return nil, settle.Value{}, fmt.Errorf("schedule %s: %w", name, ErrNoSchedule)
+	entry := all.Get(name)
+	if entry.IsAbsent() {
+		return nil, args, fmt.Errorf("schedule %.100s: %w", name, ErrNoSchedule)
 	}
-	args, _, err := s.space.Get(ctx, runs.ArgsDoc(name))
-	return list[at], args, err
+	detail, _, err := s.space.Get(ctx, runs.ScheduleDoc(name))
+	if err != nil {
+		return nil, args, err
+	}
+	x, err = schedule.Read("", name, entry, detail.Get("runs"))
+	return x, detail.Get("args"), err
 }

@@ -33,8 +33,9 @@ func CheckID(id string) error {
 	return nil
 }
 
-// ArgsDoc returns the name of the document with the arguments of the runs of a schedule.
-func ArgsDoc(schedule string) string { return "schedule_" + schedule }
+// ScheduleDoc returns the name of the document with what a schedule has besides its entry in Schedules: {"args": {...},
+// "runs": {"running": [ID, ...], "waiting": [...]}}.
+func ScheduleDoc(schedule string) string { return "schedule_" + schedule }
 
 // Doc returns the name of the document of a run.
 func Doc(id string) string { return "run_" + id }

@@ -167,7 +167,9 @@ func (s *Set) setSchedule(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	if x, err = h.define(x, name, d, args); err != nil {
 		return model.Value{}, err
 	}
-	x.Changed = x.Declared != ""
+	if x.Changed = s.declared[name] != nil; !x.Changed {
+		x.Declared = ""
+	}
 	if err := h.keep(x); err != nil {
 		return model.Value{}, err
 	}
@@ -227,7 +229,7 @@ func (h *host) schedule(name string) (*schedule.Schedule, error) {
 	if v.IsAbsent() {
 		return nil, nil
 	}
-	return schedule.Read(h.tx.Space(), name, v)
+	return schedule.Read(h.tx.Space(), name, v, h.tx.Peek(ScheduleDoc(name)).Get("runs"))
 }
 
 // define creates a schedule, or replaces its definition. It writes only the arguments.
@@ -239,7 +241,7 @@ func (h *host) define(x *schedule.Schedule, name string, d schedule.Definition, 
 		err = x.Redefine(h.tx.Space(), d, h.now())
 	}
 	if err == nil {
-		h.tx.Set(ArgsDoc(name), args)
+		h.tx.Set(ScheduleDoc(name), args, "args")
 	}
 	return x, err
 }
@@ -247,10 +249,12 @@ func (h *host) define(x *schedule.Schedule, name string, d schedule.Definition, 
 // keep writes a schedule, and sets its timer.
 func (h *host) keep(x *schedule.Schedule) error {
 	v, err := x.Value()
-	if err != nil {
+	lists, err2 := x.Lists.Value()
+	if err = errors.Join(err, err2); err != nil {
 		return err
 	}
 	h.tx.Set(Schedules, v, x.Name)
+	h.tx.Set(ScheduleDoc(x.Name), lists, "runs")
 	timer := timerOfSchedule(x.Name)
 	was, set := h.tx.Timer(timer)
 	at := min(x.Wake(h.now()), h.now()+maxTimer)
@@ -266,7 +270,7 @@ func (h *host) keep(x *schedule.Schedule) error {
 // forget removes a schedule.
 func (h *host) forget(name string) {
 	h.tx.Delete(Schedules, name)
-	h.tx.Delete(ArgsDoc(name))
+	h.tx.Delete(ScheduleDoc(name))
 	if timer := timerOfSchedule(name); h.isSet(timer) {
 		h.tx.CancelTimer(timer)
 	}
@@ -318,7 +322,7 @@ func (h *host) act(x *schedule.Schedule, t schedule.Turn) error {
 
 // arguments returns the arguments of the run of an occurrence.
 func (h *host) arguments(x *schedule.Schedule, o *schedule.Occurrence) (model.Value, error) {
-	args := h.tx.Peek(ArgsDoc(x.Name))
+	args := h.tx.Peek(ScheduleDoc(x.Name)).Get("args")
 	if x.TimeAs == "" {
 		return args, nil
 	}
@@ -351,7 +355,7 @@ func (h *host) endScheduled(id string, state State) {
 		return
 	}
 	x, err := h.schedule(name)
-	if err == nil && x != nil && (slices.Contains(x.Running, id) || x.Last != nil && x.Last.Run == id) {
+	if err == nil && x != nil && (slices.Contains(x.Active, id) || x.Last != nil && x.Last.Run == id) {
 		x.Ended(id, string(state), h.now())
 		err = h.keep(x)
 	}

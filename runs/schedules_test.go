@@ -300,7 +300,10 @@ func TestSchedule_TriggerBackfillAndDelete(t *testing.T) {
 	for range 2 { // of which one waits
 		x.sent(StreamScheduleTrigger, "", `{"schedule":"n"}`)
 	}
-	x.expect("triggered waiting", `1 [{"at":1767231000000,"by":"trigger","run":"n-20260101t013001"}]`)
+	x.expect("triggered running waiting", "1 1 1")
+	if lists := x.s.Value("schedule_n").Get("runs").String(); lists != `{"running":["n-20260101t013000"],"waiting":[{"at":1767231000000,"by":"trigger","run":"n-20260101t013001"}]}` {
+		t.Error(lists)
+	}
 	x.send(StreamCancel, "", `{"run":"n-20260101t013000"}`)
 	x.advance(time.Second)
 	x.send(StreamCancel, "", `{"run":"n-20260101t013001"}`)
@@ -400,10 +403,14 @@ func TestDeclared_FollowsTheProgram(t *testing.T) {
 		t.Errorf("other is left: %s", v)
 	}
 	x.send(StreamScheduleResume, "", `{"schedule":"n"}`)
+	x.send(StreamScheduleSet, "", `{"schedule":"mine","workflow":"short","every":"100h"}`)
 	x.replace(declared(t, "4", nil)) // without any, at its next time
 	x.advance(24 * time.Hour)
 	x.expect("started", "-")
 	x.expectRuns("010000 done")
+	if n := x.s.Value(Schedules).Len(); n != 1 {
+		t.Errorf("%d schedules are left, want the one that a client has set", n)
+	}
 	x.clean()
 }
 
@@ -458,5 +465,41 @@ func TestSchedule_IDsOfRunsAreValid(t *testing.T) {
 	}
 	if err := CheckID(schedule.RunID(name, 0)); err != nil || len(schedule.RunID(name, 0)) != maxRunID {
 		t.Errorf("%d characters: %v", len(name), err)
+	}
+}
+
+// What a client sets under the name of a schedule that the program no longer declares is the client's.
+func TestDeclared_BecomesOneOfAClient(t *testing.T) {
+	t.Parallel()
+	x := newTimetable(t, declared(t, "1", map[string]schedule.Definition{"n": daily}))
+	x.advance(time.Hour)
+	x.replace(declared(t, "2", nil))
+	x.set(`"workflow":"short","cron":"0 3 * * *"`)
+	x.advance(24 * time.Hour)
+	x.expect("declared changed started", "- - 1")
+	x.clean()
+}
+
+// The document of all schedules of a space fits into a commit, whatever they are.
+func TestSchedule_TheLongestEntriesFitIntoADocument(t *testing.T) {
+	t.Parallel()
+	long, at := strings.Repeat("n", 64), time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
+	n := int64(1_000_000_000_000)
+	o := schedule.Occurrence{Run: long[:maxRunID], At: n, By: schedule.ByBackfill}
+	x := schedule.Schedule{Name: long[:24], Declared: long[:16], Changed: true, Definition: schedule.Definition{
+		Workflow: long, Cron: strings.Repeat("0", 100), Zone: strings.Repeat("0", 100), Every: 1111 * time.Hour, Jitter: 1111 * time.Millisecond, Start: at, End: at,
+		Max: n, Overlap: schedule.Cancel, Queue: 100, CatchUp: 1111 * time.Minute, CatchUpMax: 100, TimeAs: long,
+	}}
+	x.Position = schedule.Position{Status: schedule.Paused, Reason: strings.Repeat("x", 300), Next: n, Due: n, Anchor: n, Prev: n, Taken: n}
+	x.Counts = schedule.Counts{Started: n, Skipped: n, Missed: n, Triggered: n, Backfilled: n, Running: 100, Waiting: 100}
+	x.Backfill = &schedule.Backfill{Next: n, To: n, Overlap: schedule.Cancel}
+	x.Last = &schedule.Last{Occurrence: o, Started: n, State: string(Cancelled), Ended: n}
+	x.Skip = &schedule.Skipped{Occurrence: o, Why: strings.Repeat("x", 300)}
+	v, err := x.Value()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := 2 * maxSchedules * len(v.String()); size > 450<<10 {
+		t.Errorf("%d schedules may have %d bytes", 2*maxSchedules, size)
 	}
 }

@@ -36,8 +36,11 @@ func ParseDuration(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// Value returns the stored form of a schedule.
+// Value returns the stored form of a schedule, without its lists.
 func (s *Schedule) Value() (model.Value, error) { return encode(s) }
+
+// Value returns the stored form of the lists.
+func (l *Lists) Value() (model.Value, error) { return encode(l) }
 
 // Value returns the definition as clients send it.
 func (d *Definition) Value() (model.Value, error) { return encode(d) }
@@ -50,11 +53,14 @@ func encode(x any) (model.Value, error) {
 	return model.ParseValue(data)
 }
 
-// Read is the inverse of Value, for a schedule of a space. Without the name of a space the result is for reading only:
-// it has no turns.
-func Read(space, name string, v model.Value) (*Schedule, error) {
+// Read is the inverse of both, for a schedule of a space; absent lists are empty. Without the name of a space the result is
+// for reading only: it has no turns.
+func Read(space, name string, v, lists model.Value) (*Schedule, error) {
 	s := &Schedule{Name: name}
 	err := json.Unmarshal([]byte(v.String()), s, durations)
+	if err == nil && !lists.IsAbsent() {
+		err = json.Unmarshal([]byte(lists.String()), &s.Lists, durations)
+	}
 	if err == nil && space != "" {
 		err = s.Load(space)
 	}
@@ -67,7 +73,7 @@ func Read(space, name string, v model.Value) (*Schedule, error) {
 // ReadDefinition reads a definition that a client has sent, and checks it.
 func ReadDefinition(v model.Value) (d Definition, err error) {
 	if err = json.Unmarshal([]byte(v.String()), &d, durations, json.RejectUnknownMembers(true)); err != nil {
-		return d, fmt.Errorf("the definition cannot be read: %w", err)
+		return d, fmt.Errorf("the definition cannot be read: %.300s", err)
 	}
 	d.Start, d.End = utc(d.Start), utc(d.End)
 	return d, d.Check()

@@ -29,7 +29,7 @@ const (
 	maxCatchUp      = 31 * 24 * time.Hour
 	maxCatchUpRuns  = 100
 	maxQueue        = 100
-	maxText         = 200 // of a cron expression, and of a zone
+	maxText         = 100 // of a cron expression, and of a zone
 	defaultCatchUp  = 24 * time.Hour
 	defaultCatchUps = 1
 	defaultQueue    = 1

@@ -152,7 +152,11 @@ func (x *driven) reload() {
 	if err != nil {
 		x.Fatal(err)
 	}
-	again, err := Read("s", x.s.Name, v)
+	lists, err := x.s.Lists.Value()
+	if err != nil {
+		x.Fatal(err)
+	}
+	again, err := Read("s", x.s.Name, v, lists)
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -293,7 +297,7 @@ func TestSchedule_DecidesAsAListOfAllOccurrencesDoes(t *testing.T) {
 
 func (x *driven) compare(o *oracle) {
 	x.Helper()
-	have := fmt.Sprint(x.log, x.s.Running, len(x.s.Waiting), x.s.Started+x.s.Backfilled, x.s.Skipped, x.s.Missed, x.s.Taken, x.s.Backfill != nil)
+	have := fmt.Sprint(x.log, x.s.Active, x.s.Waiting, x.s.Started+x.s.Backfilled, x.s.Skipped, x.s.Missed, x.s.Taken, x.s.Backfill != nil)
 	want := fmt.Sprint(o.log, o.running, len(o.waiting), o.started, o.skipped, o.missed, o.taken, len(o.fill) > 0)
 	if have != want {
 		x.Fatalf("%s\nhave %s\nwant %s", x.s.When(), have, want)

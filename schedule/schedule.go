@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/settlehq/settle/model"
 )
 
 // Bounds of the state of a schedule.
@@ -12,8 +14,8 @@ const (
 	maxRunning = 100
 	// maxBackfill is the largest number of occurrences of a backfill.
 	maxBackfill = 1000
-	// maxReason is the largest size of the reason of a pause, in bytes.
-	maxReason = 500
+	// maxReason is the largest size of the reason of a pause, and of a skip, in bytes of its JSON text.
+	maxReason = 300
 )
 
 // By is what has started a run.
@@ -86,17 +88,24 @@ type Counts struct {
 	Missed     int64 `json:"missed"`
 	Triggered  int64 `json:"triggered,omitzero"`
 	Backfilled int64 `json:"backfilled,omitzero"`
+	// Running and Waiting are the lengths of the lists.
+	Running int `json:"running,omitzero"`
+	Waiting int `json:"waiting,omitzero"`
 }
 
-// State is what a space stores of a schedule besides its definition.
+// Lists are the runs of a schedule that have not ended, oldest first, and the occurrences that wait for that.
+type Lists struct {
+	Active []string     `json:"running,omitzero"`
+	Queued []Occurrence `json:"waiting,omitzero"`
+}
+
+// State is what a space stores of a schedule besides its definition and lists.
 type State struct {
 	Position
 	Counts
-	Running  []string     `json:"running,omitzero"` // runs, oldest first
-	Waiting  []Occurrence `json:"waiting,omitzero"` // for the end of a run
-	Backfill *Backfill    `json:"backfill,omitzero"`
-	Last     *Last        `json:"last,omitzero"`
-	Skip     *Skipped     `json:"skip,omitzero"`
+	Backfill *Backfill `json:"backfill,omitzero"`
+	Last     *Last     `json:"last,omitzero"`
+	Skip     *Skipped  `json:"skip,omitzero"`
 }
 
 // Schedule is a schedule of a space.
@@ -104,6 +113,7 @@ type Schedule struct {
 	Name string `json:"-"`
 	Definition
 	State
+	Lists `json:"-"`
 	// Declared is the version of the declaration in the program that the definition comes from, "" if a client has set
 	// the schedule. Changed is set if a client has set it since.
 	Declared string `json:"declared,omitzero"`
@@ -178,13 +188,13 @@ func (s *Schedule) plan(after int64) {
 
 // refresh sets the fields that follow from others.
 func (s *Schedule) refresh() {
-	s.Due = 0
+	s.Running, s.Waiting, s.Due = len(s.Active), len(s.Queued), 0
 	if s.Next != 0 {
 		s.Due = s.times.due(s.Next)
 	}
 	switch {
 	case s.Status == Paused:
-	case s.Next == 0 && len(s.Waiting) == 0 && s.Backfill == nil:
+	case s.Next == 0 && s.Waiting == 0 && s.Backfill == nil:
 		s.Status = Over
 	default:
 		s.Status = Active
@@ -216,13 +226,16 @@ func (s *Schedule) Redefine(space string, d Definition, now int64) error {
 
 // Pause has the schedule start no run but those that are triggered.
 func (s *Schedule) Pause(why string) *Refusal {
-	if len(why) > maxReason {
-		return Refuse(Invalid, "the reason has %d bytes; at most %d are possible", len(why), maxReason)
+	if size := textSize(why); size > maxReason {
+		return Refuse(Invalid, "the reason has %d bytes; at most %d are possible", size, maxReason)
 	}
 	s.Status, s.Reason, s.Next = Paused, why, 0
 	s.refresh()
 	return nil
 }
+
+// textSize returns the size of a text in JSON, without quotes.
+func textSize(text string) int { return len(model.String(text).String()) - 2 }
 
 // Resume ends a pause. Occurrences during the pause are not made up for.
 func (s *Schedule) Resume(now int64) {
@@ -271,8 +284,9 @@ func (s *Schedule) refusesFill(from, to time.Time, rule Overlap, now int64) *Ref
 
 // Ended notes that a run of the schedule has ended.
 func (s *Schedule) Ended(run, state string, now int64) {
-	s.Running = slices.DeleteFunc(s.Running, func(id string) bool { return id == run })
+	s.Active = slices.DeleteFunc(s.Active, func(id string) bool { return id == run })
 	if s.Last != nil && s.Last.Run == run {
 		s.Last.State, s.Last.Ended = state, now
 	}
+	s.refresh()
 }

@@ -86,7 +86,7 @@ func TestCheck_RefusesWithWords(t *testing.T) {
 		"expression \"0 0 30 2 *\"":     func(d *Definition) { d.Every, d.Cron = 0, "0 0 30 2 *" },
 		"has 6 fields":                  func(d *Definition) { d.Every, d.Cron = 0, "0 0 0 1 1 *" },
 		"the zone apart":                func(d *Definition) { d.Every, d.Cron = 0, "CRON_TZ=Europe/Berlin 0 3 * *" },
-		"have at most 200":              func(d *Definition) { d.Every, d.Cron = 0, strings.Repeat("0", 201) },
+		"have at most 100":              func(d *Definition) { d.Every, d.Cron = 0, strings.Repeat("0", 101) },
 		"zone \"UTC 0 3\": write a":     func(d *Definition) { d.Every, d.Cron, d.Zone = 0, "0 3 * * *", "UTC 0 3" },
 		"\"Europe/Atlantis\" is not kn": func(d *Definition) { d.Every, d.Cron, d.Zone = 0, "0 3 * * *", "Europe/Atlantis" },
 	} {

@@ -39,11 +39,11 @@ func (d *Definition) cron() (*cron.Schedule, error) {
 	if zone == "Local" || strings.ContainsAny(zone, " \t\n") {
 		return nil, fmt.Errorf("zone %q: write a name such as \"Europe/Berlin\"", zone)
 	}
-	if _, err := time.LoadLocation(zone); err != nil {
-		return nil, fmt.Errorf("zone %q is not known: write a name such as \"Europe/Berlin\"", zone)
-	}
 	s, err := cron.Parse("CRON_TZ=" + zone + " " + d.Cron)
 	if err != nil {
+		if _, unknown := time.LoadLocation(zone); unknown != nil {
+			return nil, fmt.Errorf("zone %q is not known: write a name such as \"Europe/Berlin\"", zone)
+		}
 		return nil, fmt.Errorf("%s", strings.Replace(err.Error(), "CRON_TZ="+zone+" ", "", 1))
 	}
 	return s, nil

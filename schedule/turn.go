@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -51,23 +52,23 @@ func (s *Schedule) Wake(now int64) (at int64) {
 // ready reports whether an occurrence that waits, or one of a backfill, can be decided at once.
 func (s *Schedule) ready() bool {
 	b := s.Backfill
-	return len(s.Waiting) > 0 && s.free() || b != nil && (b.Overlap != Queue || !s.engaged())
+	return len(s.Queued) > 0 && s.free() || b != nil && (b.Overlap != Queue || !s.engaged())
 }
 
 // free reports whether an occurrence that waits may start.
 func (s *Schedule) free() bool {
-	return len(s.Running) == 0 || s.Overlap == Allow && len(s.Running) < maxRunning
+	return len(s.Active) == 0 || s.Overlap == Allow && len(s.Active) < maxRunning
 }
 
 // engaged reports whether another run is running, or waits.
-func (s *Schedule) engaged() bool { return len(s.Running)+len(s.Waiting) > 0 }
+func (s *Schedule) engaged() bool { return len(s.Active)+len(s.Queued) > 0 }
 
 // turnWaiting starts the first occurrence that waits and can start.
 func (s *Schedule) turnWaiting(m *Moment, t *Turn) {
-	for len(s.Waiting) > 0 && s.free() && t.Start == nil {
-		o := s.Waiting[0]
-		if s.Waiting = s.Waiting[1:]; len(s.Waiting) == 0 {
-			s.Waiting = nil
+	for len(s.Queued) > 0 && s.free() && t.Start == nil {
+		o := s.Queued[0]
+		if s.Queued = s.Queued[1:]; len(s.Queued) == 0 {
+			s.Queued = nil
 		}
 		if r := s.forbids(o, m); r != nil {
 			s.skip(o, r)
@@ -132,7 +133,7 @@ func (s *Schedule) Trigger(m Moment) (t Turn, o Occurrence, r *Refusal) {
 }
 
 func (s *Schedule) waits(run string) bool {
-	for _, o := range s.Waiting {
+	for _, o := range s.Queued {
 		if o.Run == run {
 			return true
 		}
@@ -160,11 +161,11 @@ func (s *Schedule) offer(rule Overlap, o Occurrence, m *Moment, t *Turn) *Refusa
 	}
 	switch rule {
 	case Allow:
-		if n := len(s.Running); n >= maxRunning {
+		if n := len(s.Active); n >= maxRunning {
 			return Refuse(Overlaps, "%d runs of the schedule are running; more are not possible", n)
 		}
 	case Cancel:
-		t.Cancel, s.Running = s.Running, nil
+		t.Cancel, s.Active = s.Active, nil
 	default:
 		if !s.engaged() {
 			break
@@ -172,10 +173,10 @@ func (s *Schedule) offer(rule Overlap, o Occurrence, m *Moment, t *Turn) *Refusa
 		if rule != Queue {
 			return Refuse(Overlaps, "%s", s.ahead())
 		}
-		if n := len(s.Waiting); n >= s.queue() {
+		if n := len(s.Queued); n >= s.queue() {
 			return Refuse(Overlaps, "%s, and the queue is full: %d wait", s.ahead(), n)
 		}
-		s.Waiting = append(s.Waiting, o)
+		s.Queued = append(s.Queued, o)
 		return nil
 	}
 	s.start(o, m, t)
@@ -184,10 +185,10 @@ func (s *Schedule) offer(rule Overlap, o Occurrence, m *Moment, t *Turn) *Refusa
 
 // ahead describes which run is before another.
 func (s *Schedule) ahead() string {
-	if len(s.Running) > 0 {
-		return fmt.Sprintf("run %s is still running", s.Running[0])
+	if len(s.Active) > 0 {
+		return fmt.Sprintf("run %s is still running", s.Active[0])
 	}
-	return fmt.Sprintf("run %s waits", s.Waiting[0].Run)
+	return fmt.Sprintf("run %s waits", s.Queued[0].Run)
 }
 
 func (s *Schedule) start(o Occurrence, m *Moment, t *Turn) {
@@ -199,14 +200,18 @@ func (s *Schedule) start(o Occurrence, m *Moment, t *Turn) {
 	default:
 		s.Started++
 	}
-	s.Running = append(s.Running, o.Run)
+	s.Active = append(s.Active, o.Run)
 	s.Last = &Last{Occurrence: o, Started: m.Now, State: "running"}
 	t.Start = &o
 }
 
 func (s *Schedule) skip(o Occurrence, r *Refusal) {
 	s.Skipped++
-	s.Skip = &Skipped{Occurrence: o, Why: r.Message}
+	why := r.Message
+	for textSize(why) > maxReason {
+		why = strings.ToValidUTF8(why[:len(why)*3/4], "") + "..."
+	}
+	s.Skip = &Skipped{Occurrence: o, Why: why}
 }
 
 // Time returns the time of an occurrence as the text that a run gets as an argument.

@@ -132,7 +132,11 @@ func (c *scheduleShowCmd) Run(ctx context.Context, io streams) error {
 			return err
 		}
 		if c.JSON {
-			return printSchedule(io, x, model.F("args", args))
+			lists, err := x.Lists.Value()
+			if err != nil {
+				return err
+			}
+			return printSchedule(io, x, model.F("args", args), model.F("runs", lists))
 		}
 		showSchedule(io, x, args)
 		return nil
@@ -158,10 +162,10 @@ func showSchedule(io streams, x *flow.ScheduleState, args model.Value) {
 	if l := x.Last; l != nil {
 		line("last run %s, %s, of %s by %s", l.Run, l.State, msText(l.At), l.By)
 	}
-	for _, id := range x.Running {
+	for _, id := range x.Active {
 		line("running %s", id)
 	}
-	for _, o := range x.Waiting {
+	for _, o := range x.Queued {
 		line("waiting %s", o.Run)
 	}
 	if b := x.Backfill; b != nil {

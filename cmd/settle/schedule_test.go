@@ -38,6 +38,7 @@ func TestSchedule_FromTheCommandLine(t *testing.T) {
 	want(t, 0, "weekly: started run weekly-", "schedule", "trigger", "shop", "weekly")
 	want(t, 0, "weekly: run weekly- | waits for the end of another one", "schedule", "trigger", "shop", "weekly")
 	want(t, 0, "running weekly- | waiting weekly- | triggered 1", "schedule", "show", "shop", "weekly")
+	want(t, 0, `"runs":{"running":["weekly-`, "schedule", "show", "shop", "weekly", "--json")
 	want(t, 0, "nightly: started run nightly-", "schedule", "trigger", "shop", "nightly")
 	want(t, 0, "declared by the program | last run nightly- | done | by trigger", "schedule", "show", "shop", "nightly")
 	want(t, 0, "nightly: backfill of 2 times", "schedule", "backfill", "shop", "nightly", "2026-03-28T00:00:00Z", "2026-03-30T00:00:00Z")
