@@ -74,29 +74,42 @@ func (s *Set) registerDeclared(p *space.Program) error {
 }
 
 // declare has the space adopt the schedules that its program declares: new ones and those whose declaration has changed
-// since, and it removes those that were declared before.
+// since. It removes those that were declared before, and sets the timers of all others, which a program without workflows may
+// have lost.
 func (h *host) declare() error {
 	for name, entry := range h.tx.Peek(Schedules).All() {
-		if version, _ := entry.Get("declared").AsString(); version != "" && h.set.declared[name] == nil {
+		d := h.set.declared[name]
+		version, _ := entry.Get("declared").AsString()
+		switch {
+		case d == nil && version != "":
 			h.forget(name)
+		case d == nil || d.version == version:
+			x, err := h.schedule(name)
+			if err == nil {
+				err = h.keep(x)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.set.declared)) {
-		d := h.set.declared[name]
-		x, err := h.schedule(name)
-		if err != nil {
-			return err
-		}
-		if x != nil && x.Declared == d.version {
-			continue
-		}
-		if x, err = h.define(x, name, d.Definition, d.args); err != nil {
-			return err
-		}
-		x.Declared, x.Changed = d.version, false
-		if err := h.keep(x); err != nil {
+		if err := h.adopt(name, h.set.declared[name]); err != nil {
 			return err
 		}
 	}
 	return h.tx.Err()
+}
+
+// adopt creates a declared schedule, or replaces its definition if the declaration has changed.
+func (h *host) adopt(name string, d *declaration) error {
+	x, err := h.schedule(name)
+	if err != nil || x != nil && x.Declared == d.version {
+		return err
+	}
+	if x, err = h.define(x, name, d.Definition, d.args); err != nil {
+		return err
+	}
+	x.Declared, x.Changed = d.version, false
+	return h.keep(x)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/schedule"
@@ -181,10 +183,7 @@ func TestSchedule_StartsOneRunForEachTime(t *testing.T) {
 		x.expect("next state", "02:00:00 \"active\"")
 		for range 10 {
 			if crash {
-				if err := x.Crash(); err != nil {
-					t.Fatal(err)
-				}
-				x.space()
+				x.crash()
 			}
 			x.advance(8 * time.Hour)
 		}
@@ -501,5 +500,93 @@ func TestSchedule_TheLongestEntriesFitIntoADocument(t *testing.T) {
 	}
 	if size := 2 * maxSchedules * len(v.String()); size > 450<<10 {
 		t.Errorf("%d schedules may have %d bytes", 2*maxSchedules, size)
+	}
+}
+
+// A program without workflows refuses what is due, as a dead letter. When the space has its program again, its schedules go
+// on: those of a program that declares some by themselves, others when the dead letter is sent again.
+func TestDeclared_SetsTimersThatAnotherProgramHasLost(t *testing.T) {
+	t.Parallel()
+	for _, all := range []map[string]schedule.Definition{nil, {"other": daily}} {
+		p := declared(t, "1", all)
+		x := newTimetable(t, p)
+		x.set(`"workflow":"short","every":"1h"`)
+		x.replace(space.NewProgram("none"))
+		x.advance(150 * time.Minute)
+		if letters := x.Letters(); len(letters) != 1 || letters[0].Stream != StreamScheduleTimer {
+			t.Fatalf("%v", letters)
+		}
+		x.TakeProblems()
+		x.replace(p)
+		if all == nil {
+			x.expect("started", "0")
+			x.send(StreamScheduleTimer, "again", `{"schedule":"n"}`)
+		}
+		x.advance(time.Hour)
+		x.expect("started missed next", "2 1 04:00:00")
+		x.clean()
+	}
+}
+
+// A crash before each event makes no difference to the schedules, the runs, and their states.
+func TestSchedule_ACrashBeforeEachEventMakesNoDifference(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		rule := rapid.SampledFrom([]string{"skip", "queue", "cancel", "allow"}).Draw(r, "rule")
+		name := rapid.SampledFrom([]string{"w", "short"}).Draw(r, "workflow")
+		steps := rapid.SliceOfN(rapid.SampledFrom([]string{"time", "time", "end", "pause", "resume", "trigger", "backfill", "outage", "set"}), 1, 20).Draw(r, "steps")
+		var states [2]string
+		for i, crash := range []bool{false, true} {
+			x := newTimetable(t, declared(t, "1", nil))
+			x.set(fmt.Sprintf(`"workflow":%q,"every":"10m","overlap":%q,"jitter":"5m","catch_up_max":3`, name, rule))
+			for _, step := range steps {
+				if crash {
+					x.crash()
+				}
+				x.do(step)
+			}
+			states[i] = x.s.Value(Schedules).String() + x.runs() + x.s.Value("schedule_n").String()
+			if problems := x.TakeProblems(); len(problems) > 0 {
+				r.Fatalf("%v: %v", steps, problems)
+			}
+		}
+		if states[0] != states[1] {
+			r.Fatalf("%v\n%s\nwith crashes %s", steps, states[0], states[1])
+		}
+	})
+}
+
+func (x *timetable) crash() {
+	x.Helper()
+	if err := x.Crash(); err != nil {
+		x.Fatal(err)
+	}
+	x.space()
+}
+
+// do makes a step of a random test.
+func (x *timetable) do(step string) {
+	x.Helper()
+	switch step {
+	case "time":
+		x.advance(7 * time.Minute)
+	case "outage":
+		if err := x.Outage(45 * time.Minute); err != nil {
+			x.Fatal(err)
+		}
+		x.space()
+	case "end":
+		for id, entry := range x.s.Value(Index).All() {
+			if state, _ := entry.Get("state").AsString(); state == string(Running) {
+				x.send(StreamSignal, "", fmt.Sprintf(`{"run":%q,"signal":"end"}`, id))
+				break
+			}
+		}
+	case "backfill":
+		x.send(StreamScheduleBackfill, "", `{"schedule":"n","from":"2025-12-31T23:00:00Z","to":"2025-12-31T23:30:00Z"}`)
+	case "set":
+		x.set(`"workflow":"w","every":"15m"`)
+	default:
+		x.send("workflow-schedule-"+step, "", `{"schedule":"n"}`)
 	}
 }

@@ -111,7 +111,7 @@ func (o *oracle) backfill() bool {
 func (o *oracle) offer(id string, rule Overlap) (taken, started bool) {
 	busy := len(o.running)+len(o.waiting) > 0
 	switch {
-	case o.known[id], slices.Contains(o.waiting, id), rule == Allow && len(o.running) == maxRunning:
+	case o.known[id], slices.Contains(o.waiting, id), rule == Allow && len(o.running) == maxRunning, rule == Cancel && len(o.running) > maxCancelled:
 		o.skipped++
 		return false, false
 	case rule == Allow, rule == Cancel, !busy:

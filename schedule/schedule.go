@@ -12,6 +12,8 @@ import (
 const (
 	// maxRunning is the largest number of runs of a schedule that run at the same time, with the rule Allow.
 	maxRunning = 100
+	// maxCancelled is the largest number of runs that one occurrence cancels, in the transaction that starts its run.
+	maxCancelled = 4
 	// maxBackfill is the largest number of occurrences of a backfill.
 	maxBackfill = 1000
 	// maxReason is the largest size of the reason of a pause, and of a skip, in bytes of its JSON text.

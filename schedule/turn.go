@@ -165,6 +165,9 @@ func (s *Schedule) offer(rule Overlap, o Occurrence, m *Moment, t *Turn) *Refusa
 			return Refuse(Overlaps, "%d runs of the schedule are running; more are not possible", n)
 		}
 	case Cancel:
+		if n := len(s.Active); n > maxCancelled { // which were allowed before
+			return Refuse(Overlaps, "%d runs of the schedule are running; an occurrence cancels at most %d: cancel some", n, maxCancelled)
+		}
 		t.Cancel, s.Active = s.Active, nil
 	default:
 		if !s.engaged() {
