@@ -366,6 +366,9 @@ func TestSchedule_SetIsRefused(t *testing.T) {
 	if v := x.s.Value(Schedules); !v.IsAbsent() {
 		t.Error(v)
 	}
+	x.send(StreamScheduleSet, "", `{"schedule":"far","workflow":"w","cron":"0 0 1 1 *","start":"2050-01-01T00:00:00Z"}`)
+	x.expectWaits("2035-12-30T00:00:00Z") // the longest timer
+	x.send(StreamScheduleDelete, "", `{"schedule":"far"}`)
 	for n := range maxSchedules {
 		x.send(StreamScheduleSet, "", fmt.Sprintf(`{"schedule":"n%d","workflow":"w","every":"100h"}`, n))
 	}

@@ -73,7 +73,7 @@ func Read(space, name string, v, lists model.Value) (*Schedule, error) {
 // ReadDefinition reads a definition that a client has sent, and checks it.
 func ReadDefinition(v model.Value) (d Definition, err error) {
 	if err = json.Unmarshal([]byte(v.String()), &d, durations, json.RejectUnknownMembers(true)); err != nil {
-		return d, fmt.Errorf("the definition cannot be read: %.300s", err)
+		return d, fmt.Errorf("the definition cannot be read: %.300s", err.Error()) // which may quote what the client has sent
 	}
 	d.Start, d.End = utc(d.Start), utc(d.End)
 	return d, d.Check()

@@ -261,7 +261,9 @@ func TestSchedule_DecidesAsAListOfAllOccurrencesDoes(t *testing.T) {
 				}
 			case "pause":
 				o.paused, o.open = true, nil
-				x.s.Pause("")
+				if r := x.s.Pause(""); r != nil {
+					t.Fatal(r)
+				}
 			case "resume":
 				if o.paused {
 					o.paused = false

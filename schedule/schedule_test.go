@@ -196,3 +196,58 @@ func TestRunID_FollowsFromTheOccurrence(t *testing.T) {
 		t.Error(id)
 	}
 }
+
+// A backfill is of the times of its schedule: it ends when they change, and goes on when anything else does.
+func TestRedefine_EndsABackfillIfTheTimesChange(t *testing.T) {
+	t.Parallel()
+	d := Definition{Workflow: "w", Every: time.Minute, Overlap: Queue}
+	s, err := New("s", "n", d, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, r := s.Fill(at("2026-11-27T11:00:00Z"), at("2026-11-27T11:30:00Z"), "", noon); n != 30 || r != nil {
+		t.Fatal(n, r)
+	}
+	d.Overlap = Skip
+	if err := s.Redefine("s", d, noon); err != nil || s.Backfill == nil || s.Backfill.Overlap != Queue {
+		t.Errorf("%v %+v", err, s.Backfill)
+	}
+	d.Every = time.Hour
+	if err := s.Redefine("s", d, noon); err != nil || s.Backfill != nil {
+		t.Errorf("%v %+v", err, s.Backfill)
+	}
+}
+
+// A pause keeps what waits, and lets a trigger through.
+func TestPause_StartsOnlyWhatIsTriggered(t *testing.T) {
+	t.Parallel()
+	s, err := New("s", "n", Definition{Workflow: "w", Every: time.Minute, Overlap: Queue}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Moment{Now: noon + 60_000, Exists: func(string) bool { return false }}
+	first := s.Turn(m)
+	m.Now += 60_000
+	s.Turn(m) // it waits
+	if r := s.Pause(strings.Repeat("x", maxReason+1)); r == nil || r.Code != Invalid || s.Status != Active {
+		t.Errorf("%v %s", r, s.Status)
+	}
+	if r := s.Pause(""); r != nil {
+		t.Fatal(r)
+	}
+	s.Ended(first.Start.Run, "done", m.Now)
+	if turn := s.Turn(m); turn.Start != nil || s.Wake(m.Now) != 0 || s.Waiting != 1 {
+		t.Errorf("%+v %+v", turn, s.State)
+	}
+	if turn, _, r := s.Trigger(m); turn.Start != nil || r == nil || r.Message != "run n-20261127T120200 waits, and the queue is full: 1 wait" {
+		t.Errorf("%+v %v", turn, r)
+	}
+	s.Overlap = Allow
+	if turn, o, r := s.Trigger(m); turn.Start == nil || r != nil || o.Run != "n-20261127t120200" {
+		t.Errorf("%+v %v", turn, r)
+	}
+	s.Resume(m.Now)
+	if turn := s.Turn(m); turn.Start == nil || turn.Start.Run != "n-20261127T120200" {
+		t.Errorf("%+v", turn)
+	}
+}
