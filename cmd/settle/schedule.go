@@ -201,8 +201,15 @@ type scheduleSetCmd struct {
 func (c *scheduleSetCmd) definition() (d flow.Schedule, err error) {
 	fields := []model.Field{model.F("workflow", c.Workflow)}
 	for _, f := range []struct{ key, text string }{
-		{"cron", c.Cron}, {"zone", c.Zone}, {"every", c.Every}, {"jitter", c.Jitter}, {"start", c.Start}, {"end", c.End},
-		{"overlap", c.Overlap}, {"catch_up", c.CatchUp}, {"time_as", c.TimeAs},
+		{"cron", c.Cron},
+		{"zone", c.Zone},
+		{"every", c.Every},
+		{"jitter", c.Jitter},
+		{"start", c.Start},
+		{"end", c.End},
+		{"overlap", c.Overlap},
+		{"catch_up", c.CatchUp},
+		{"time_as", c.TimeAs},
 	} {
 		if f.text != "" {
 			fields = append(fields, model.F(f.key, f.text))

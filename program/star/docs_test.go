@@ -11,7 +11,7 @@ import (
 func TestDocs_ExamplesRun(t *testing.T) {
 	runExamples(t, "../../docs/starlark.md", 10)
 	runExamples(t, "../../docs/workflows.md", 3)
-	runExamples(t, "../../docs/schedules.md", 2)
+	runExamples(t, "../../docs/schedules.md", 3)
 }
 
 // runExamples runs the examples of a page, among which are so many tests at least.
