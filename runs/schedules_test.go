@@ -507,10 +507,11 @@ func TestSchedule_TheLongestEntriesFitIntoADocument(t *testing.T) {
 }
 
 // A program without workflows refuses what is due, as a dead letter. When the space has its program again, its schedules go
-// on: those of a program that declares some by themselves, others when the dead letter is sent again.
+// on: those of a program that declares some by themselves, others when the dead letter is sent again, or they are set again.
 func TestDeclared_SetsTimersThatAnotherProgramHasLost(t *testing.T) {
 	t.Parallel()
-	for _, all := range []map[string]schedule.Definition{nil, {"other": daily}} {
+	other := map[string]schedule.Definition{"other": daily}
+	for again, all := range map[string]map[string]schedule.Definition{"": other, "sent": nil, "set": nil} { // any order: the cases are independent
 		p := declared(t, "1", all)
 		x := newTimetable(t, p)
 		x.set(`"workflow":"short","every":"1h"`)
@@ -521,9 +522,12 @@ func TestDeclared_SetsTimersThatAnotherProgramHasLost(t *testing.T) {
 		}
 		x.TakeProblems()
 		x.replace(p)
-		if all == nil {
+		switch again {
+		case "sent":
 			x.expect("started", "0")
 			x.send(StreamScheduleTimer, "again", `{"schedule":"n"}`)
+		case "set":
+			x.set(`"workflow":"short","every":"1h"`)
 		}
 		x.advance(time.Hour)
 		x.expect("started missed next", "2 1 04:00:00")

@@ -45,6 +45,7 @@ func TestSchedule_FromTheCommandLine(t *testing.T) {
 	eventually(t, "nightly-20260329T010000", "workflow", "list", "shop")
 	want(t, 0, `"2026-03-28T02:00:00Z"`, "workflow", "result", "shop", "nightly-20260328T020000")
 
+	want(t, 0, "timer schedule_nightly | timer schedule_weekly | job workflow-schedules", "timers", "shop")
 	want(t, 0, "weekly: paused", "schedule", "pause", "shop", "weekly", "--reason", "holidays")
 	want(t, 0, "paused: holidays", "schedule", "show", "shop", "weekly")
 	want(t, 0, "weekly: resumed", "schedule", "resume", "shop", "weekly")
