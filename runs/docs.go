@@ -14,6 +14,9 @@ const (
 	// The bytes are those of the steps that are kept of a run that has ended. Runs that others have started have
 	// {"parent": "SPACE/RUN"}, too.
 	Index = "runs"
+	// Schedules has the schedules of a space, by name: {NAME: {"workflow": NAME, "state": STATE, "next": MS, ...}}, see
+	// package schedule.
+	Schedules = "schedules"
 	// load has what the tasks of all runs need, and the bytes of the steps of those that have ended:
 	// {"bytes": {ACTION: N}, "waiting": {RUN: true}, "kept": N}.
 	load = "runs_load"
@@ -33,6 +36,10 @@ func CheckID(id string) error {
 	return nil
 }
 
+// ScheduleDoc returns the name of the document with what a schedule has besides its entry in Schedules: {"args": {...},
+// "runs": {"running": [ID, ...], "waiting": [...]}}.
+func ScheduleDoc(schedule string) string { return "schedule_" + schedule }
+
 // Doc returns the name of the document of a run.
 func Doc(id string) string { return "run_" + id }
 
@@ -40,6 +47,7 @@ func pageDoc(id string, page int) string { return "runlog_" + id + "_" + strconv
 func childrenDoc(id string) string       { return "runchildren_" + id }
 func snapshotDoc(id string) string       { return "runstate_" + id }
 func graphDoc(version string) string     { return "workflow_" + version }
+func timerOfSchedule(name string) string { return "schedule_" + name }
 func timerOf(id string) string           { return "run_" + id }
 
 // State is the state of a run.

@@ -71,6 +71,8 @@ type origin struct {
 	attributes model.Value
 	// by is the call that has started the run, nil for none.
 	by *caller
+	// fields are more members of its document.
+	fields []model.Field
 }
 
 // create creates a run, and makes its first step.
@@ -78,15 +80,20 @@ func (h *host) create(d *Definition, id string, args model.Value, from origin) e
 	if err := h.tidy(); err != nil {
 		return err
 	}
+	return h.begin(d, id, args, from)
+}
+
+// begin is create where it is known that there is room.
+func (h *host) begin(d *Definition, id string, args model.Value, from origin) error {
 	tx := h.tx
 	if tx.Peek(graphDoc(d.Version)).IsAbsent() {
 		tx.Set(graphDoc(d.Version), d.text)
 	}
 	tx.Set(Index, model.Object(model.F("workflow", d.Name), model.F("state", string(Running)), model.F("at", h.now())), id)
-	tx.Set(Doc(id), model.Object(
+	tx.Set(Doc(id), model.Object(append(from.fields,
 		model.F("workflow", d.Name), model.F("version", d.Version), model.F("state", string(Running)), model.F("at", h.now()),
 		model.F("args", args), model.F("head", head{hash: firstHash(d.Version, jsontext.Value(args.String()))}.String()), model.F("cause", causeOf(tx.Event())),
-	))
+	)...))
 	h.setAttributes(id, from.attributes)
 	if from.by != nil {
 		h.writeParent(id, from.by)

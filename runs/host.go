@@ -300,6 +300,7 @@ func (h *host) finish(id string, p *plan) {
 	}
 	tx.Set(Index, string(state), id, "state")
 	tx.Set(Index, h.now(), id, "ended")
+	h.endScheduled(id, state)
 	h.report(id)
 }
 

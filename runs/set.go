@@ -44,13 +44,15 @@ type Definition struct {
 // Set are the workflows of a program.
 type Set struct {
 	byName map[string]*Definition
-	mu     sync.Mutex
-	others map[string]*workflow.Program // of graphs that spaces have stored, by version
+	// declared are the schedules of the program, by name.
+	declared map[string]*declaration
+	mu       sync.Mutex
+	others   map[string]*workflow.Program // of graphs that spaces have stored, by version
 }
 
 // New returns an empty set.
 func New() *Set {
-	return &Set{byName: map[string]*Definition{}, others: map[string]*workflow.Program{}}
+	return &Set{byName: map[string]*Definition{}, declared: map[string]*declaration{}, others: map[string]*workflow.Program{}}
 }
 
 // Add adds a workflow. Its code may call the functions.
@@ -138,7 +140,7 @@ func (s *Set) Register(p *space.Program) error {
 			return err
 		}
 	}
-	return nil
+	return s.registerSchedules(p)
 }
 
 // handlerLimit is the time limit of a step. The steps of code that a run may execute end long before.

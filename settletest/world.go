@@ -130,6 +130,12 @@ func (w *World) Restart() {
 	w.check(w.w.Restart())
 }
 
+// Outage is Restart with a time d in between in which no process runs: timers and ticks that were due then are late.
+func (w *World) Outage(d time.Duration) {
+	w.t.Helper()
+	w.check(w.w.Outage(d))
+}
+
 // Crash is Restart after a power cut: nothing was saved in time, and each space is loaded from its
 // log (since the last Restart). Observed nodes run again; handled events are not handled again.
 func (w *World) Crash() {

@@ -59,12 +59,16 @@ type CronSpec struct {
 	Grace time.Duration
 	// Limit is the largest number of missed times that All handles in a row; default 1000.
 	Limit int
+	// Once makes it an event that each space gets once for each Spec, in place of a Schedule: when the space first runs a
+	// program with the job, and when Spec has changed. A handler may see it again years later.
+	Once bool
 }
 
 // Missed times beyond maxMissed are not counted.
 const (
 	defaultGrace = time.Minute
 	defaultLimit = 1000
+	onceAgain    = 9 * 365 * 24 * time.Hour // how long the timer waits that stands for a job's event with Once
 	maxMissed    = 10_000
 	byCron       = "cron"   // by which the timers are set
 	cronPrefix   = "=cron." // prefix of the timers' names; programs cannot use it
@@ -84,7 +88,7 @@ func (c *CronSpec) check() error {
 		c.Limit = defaultLimit
 	}
 	switch {
-	case c.Schedule == nil:
+	case c.Schedule == nil && !c.Once:
 		return fmt.Errorf("there is no schedule")
 	case c.CatchUp > All:
 		return fmt.Errorf("the catch-up policy is %d; use FireOnce, Skip or All", c.CatchUp)
@@ -150,8 +154,19 @@ func readOccurrence(at int64, v model.Value) (o occurrence, spec string) {
 	return occurrence{at: at, missed: int(number("missed")), prev: number("prev"), late: int(number("late"))}, spec
 }
 
+// first returns the time at which a job begins that has no timer yet, 0 if there is none.
+func (c *CronSpec) first(wall, after int64) int64 {
+	if c.Once {
+		return wall
+	}
+	return c.after(after)
+}
+
 // after returns the first time of the job after ms, 0 if there is none.
 func (c *CronSpec) after(ms int64) int64 {
+	if c.Once {
+		return ms + onceAgain.Milliseconds()
+	}
 	next := c.Schedule.Next(time.UnixMilli(ms).UTC())
 	if next.IsZero() {
 		return 0
@@ -274,15 +289,15 @@ func (j *jobTimers) checkTimers(d *ledger.Draft) {
 func (j *jobTimers) checkTimer(d *ledger.Draft, c *CronSpec) {
 	w := j.ledger.Timer(cronPrefix + c.Name)
 	if w == nil {
-		j.set(d, c, occurrence{at: c.after(j.ledger.Wall())})
+		j.set(d, c, occurrence{at: c.first(j.ledger.Wall(), j.ledger.Wall())})
 		return
 	}
 	o, spec := readOccurrence(w.NotBefore, w.Payload)
 	if w.NotBefore <= j.ledger.Wall() {
 		return // it is about to be handled, and that sets the next one
 	}
-	at := c.after(max(j.ledger.Wall(), o.prev))
-	if same := spec == c.Spec && w.Stream == c.Stream; !same || at != 0 && at < w.NotBefore {
+	at := c.first(j.ledger.Wall(), max(j.ledger.Wall(), o.prev))
+	if same := spec == c.Spec && w.Stream == c.Stream; !same || at != 0 && at < w.NotBefore && !c.Once {
 		j.set(d, c, occurrence{at: at, prev: o.prev, missed: o.missed})
 		if at == 0 {
 			d.Cancels = append(d.Cancels, w.Timer)

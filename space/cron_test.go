@@ -179,3 +179,44 @@ func TestCron_MistakesAreFoundWhenItIsRegistered(t *testing.T) {
 		}
 	}
 }
+
+// A job that happens once happens in each space when it first runs the program, and again only for another Spec: not
+// after a restart, not for a clock that is set back, and not as time passes.
+func TestCron_OnceForEachSpec(t *testing.T) {
+	var seen []string
+	w := newWorld(t)
+	program := func(spec string) *Program {
+		p := newProgram(t).handle("tick", func(*Tx, *model.Event) any {
+			seen = append(seen, spec)
+			return nil
+		}).Program
+		if err := p.Cron(CronSpec{Name: "job", Stream: "tick", Spec: spec, Once: true}); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	a, b := program("a"), program("b")
+	h := w.runsJobs(a, "r1", noon)
+	h.pass(1000)
+	h.run()
+	h = w.runsJobs(a, "r2", noon+100_000)
+	h.wall -= 50_000
+	h.load()
+	h.takeOver()
+	h.run()
+	h.pass(3_000_000_000)
+	h.run()
+	if !slices.Equal(seen, []string{"a"}) {
+		t.Errorf("seen %v, want one", seen)
+	}
+	h = w.runsJobs(b, "r3", h.wall)
+	h.pass(1000)
+	h.run()
+	w.runsJobs(b, "r4", h.wall)
+	if !slices.Equal(seen, []string{"a", "b"}) {
+		t.Errorf("seen %v, want one for each program", seen)
+	}
+	if n := w.replica(home).Later.Len(); n != 1 {
+		t.Errorf("%d timers wait, want only the one that remembers the job", n)
+	}
+}

@@ -48,6 +48,7 @@ type cli struct {
 	Import importCmd `cmd:"" group:"Documents and events" help:"Import exported documents into this or another deployment."`
 
 	Workflow workflowCmd `cmd:"" group:"Documents and events" help:"Start, follow and end runs of workflows."`
+	Schedule scheduleCmd `cmd:"" group:"Documents and events" help:"Start runs of workflows at times."`
 
 	Replay replayCmd `cmd:"" group:"Documents and events" help:"Write the history of a space as a test."`
 

@@ -1,8 +1,10 @@
 package simkit
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -67,6 +69,23 @@ func (w *World) Restart() error {
 		}
 	}
 	return w.Crash()
+}
+
+// Outage ends every process in good order, and starts it again some time later: what was due meanwhile is late.
+func (w *World) Outage(d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("an outage of %s: time does not go back", d)
+	}
+	for _, s := range w.order {
+		if err := s.Save(); err != nil {
+			return err
+		}
+	}
+	w.now = w.now.Add(d)
+	if err := w.Crash(); err != nil {
+		return err
+	}
+	return w.AdvanceTo(w.now)
 }
 
 // Crash is Restart without an orderly end: the spaces are loaded from the last checkpoint made by

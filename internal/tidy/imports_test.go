@@ -9,7 +9,7 @@ import (
 // core are the packages that must always give the same outputs for the same inputs: the simulator,
 // replay after a crash and two runtimes on one space depend on that. Packages below them belong to the
 // core, except harnesses (space/spacetest).
-var core = []string{"model", "lanes", "lineage", "receipts", "replica", "ledger", "space", "workflow"}
+var core = []string{"model", "lanes", "lineage", "receipts", "replica", "ledger", "space", "workflow", "schedule"}
 
 func inCore(f *file) bool {
 	return !f.isTest() && !f.isTagged() && !isHarness(f.dir()) && slices.ContainsFunc(core, func(dir string) bool { return within(f.dir(), dir) })
@@ -72,7 +72,8 @@ var importRules = []importRule{
 	{in: []string{"lanes", "lineage", "receipts", "replica"}, only: []string{"model"}, instead: "lanes, lineage, receipts and replica stand side by side on model; what combines them belongs in ledger/"},
 	{in: []string{"ledger"}, only: []string{"model", "lanes", "lineage", "receipts", "replica"}, instead: "ledger is the protocol of one space, and knows no graph: it uses model, lanes, lineage, receipts and replica; a host supplies the rest as ledger.Host"},
 	{in: []string{"workflow"}, only: []string{"workflow"}, others: []string{"go.starlark.net", "github.com/go-json-experiment/json"}, instead: "workflow knows graphs and runs; what stores and performs them is built on it"},
-	{in: []string{"runs"}, only: []string{"runs", "workflow", "space", "model"}, others: []string{"go.starlark.net", "github.com/go-json-experiment/json"}, instead: "runs makes steps of workflows in transactions of a space; what compiles them, or reads them from outside, is above"},
+	{in: []string{"schedule"}, only: []string{"schedule", "cron", "model"}, others: []string{"github.com/go-json-experiment/json"}, instead: "schedule computes when runs start; runs stores schedules, and starts and cancels the runs"},
+	{in: []string{"runs"}, only: []string{"runs", "workflow", "schedule", "space", "model"}, others: []string{"go.starlark.net", "github.com/go-json-experiment/json"}, instead: "runs makes steps of workflows in transactions of a space; what compiles them, or reads them from outside, is above"},
 	{in: []string{"space"}, only: []string{"space", "model", "lanes", "lineage", "receipts", "replica", "ledger"}, others: []string{"github.com/hashicorp/go-memdb"}, instead: "space may use model, lanes, lineage, receipts, replica, ledger and go-memdb; anything else is an input or an output of the core"},
 	{in: []string{"worker/host"}, only: []string{"model", "port", "status", "ledger", "replica", "lineage", "receipts", "history", "internal", "space/budget", "worker/roster", "access"}, others: []string{"golang.org/x/sync", "golang.org/x/time", "go.opentelemetry.io/otel/metric"}, instead: "worker/host serves spaces with or without a graph: what knows the graph belongs in worker"},
 	{in: []string{"worker/roster"}, only: []string{"model"}, instead: "worker/roster judges by what it is told, on model alone; package worker carries its words"},
@@ -87,7 +88,7 @@ var importRules = []importRule{
 	{in: []string{"ordered"}, never: above("space", "bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "ordered is handlers without the graph: it stands on packages ledger and worker/host, and reaches the world through package port"},
 	{in: []string{"bus"}, never: above("program", "workflow", "", "cmd", "examples", "test"), instead: "bus knows streams and bytes, not programs; the root package joins them"},
 	{in: []string{"program"}, never: above("bus", "", "cmd", "examples", "test"), instead: "programs see the core and the worker; the root package joins them with a bus"},
-	{in: []string{"program/star"}, only: []string{"program/star", "space", "model", "cron", "runs", "workflow"}, others: []string{"go.starlark.net"}, instead: "program/star is the language: it makes a space.Program of a text, and the packages above keep, deploy and run it"},
+	{in: []string{"program/star"}, only: []string{"program/star", "space", "model", "cron", "runs", "schedule", "workflow"}, others: []string{"go.starlark.net"}, instead: "program/star is the language: it makes a space.Program of a text, and the packages above keep, deploy and run it"},
 	{in: []string{"program/star/internal/meter"}, only: []string{"program/star/internal/meter"}, others: []string{"go.starlark.net"}, instead: "meter counts; it knows neither documents nor builtins"},
 	{in: []string{"program/star/internal/value"}, only: []string{"program/star/internal/value", "program/star/internal/meter", "space", "model"}, others: []string{"go.starlark.net"}, instead: "value is what a program sees of documents; operations on it are in interp"},
 	{in: []string{"."}, never: above("cmd", "examples", "test"), instead: "the root package is what commands, examples and tests import"},

@@ -15,6 +15,7 @@ var spaceBuiltins = builtinTable{
 	"action": func(inst *instance) builtinFunc { return inst.action }, "start_task": func(inst *instance) builtinFunc { return inst.startTask },
 	"cancel_task": func(inst *instance) builtinFunc { return inst.cancelTask }, "forget_task": func(inst *instance) builtinFunc { return inst.forgetTask },
 	"workflow": func(inst *instance) builtinFunc { return inst.workflow }, "start_workflow": func(inst *instance) builtinFunc { return inst.startWorkflow },
+	"schedule": func(inst *instance) builtinFunc { return inst.schedule },
 	"task":     func(inst *instance) builtinFunc { return inst.task },
 	"duration": func(inst *instance) builtinFunc { return durationMillis }, "group": func(inst *instance) builtinFunc { return inst.group },
 }

@@ -19,7 +19,7 @@ import (
 // decl is a declaration that the files have registered. Every instance of a program has the same
 // declarations, in the same order.
 type decl struct {
-	kind   string // handler, computation, effect, rows, cron, action, workflow
+	kind   string // handler, computation, effect, rows, cron, action, workflow, schedule
 	id     string // of a handler the stream
 	pos    syntax.Position
 	fn     starlark.Callable
@@ -32,8 +32,9 @@ type decl struct {
 	expr string
 	keep time.Duration // of an action, and of runs
 	// graph is that of a workflow, and keepRuns how many ended runs of it stay.
-	graph    *workflow.Graph
-	keepRuns int
+	graph     *workflow.Graph
+	keepRuns  int
+	scheduled *scheduled // of a schedule
 }
 
 // output returns the document that a node derives, "" for none.

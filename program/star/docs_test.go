@@ -6,11 +6,12 @@ import (
 	"testing"
 )
 
-// TestDocs_ExamplesRun runs the examples of docs/starlark.md and docs/workflows.md: programs, the
+// TestDocs_ExamplesRun runs the examples of docs/starlark.md, docs/workflows.md and docs/schedules.md: programs, the
 // tests after them, and programs that must be refused.
 func TestDocs_ExamplesRun(t *testing.T) {
 	runExamples(t, "../../docs/starlark.md", 10)
 	runExamples(t, "../../docs/workflows.md", 3)
+	runExamples(t, "../../docs/schedules.md", 3)
 }
 
 // runExamples runs the examples of a page, among which are so many tests at least.

@@ -65,7 +65,7 @@ func (p *Program) registerDecl(d *decl, i int, prints *fingerprint.Hasher) error
 			}
 		}
 		return p.space.Action(spec)
-	case "workflow":
+	case "workflow", "schedule":
 		return nil // it was added before
 	case "cron":
 		s, err := cron.Parse(d.expr)

@@ -315,12 +315,26 @@ func (inst *instance) testSpaceName(*starlark.Thread, *starlark.Builtin, starlar
 	return starlark.String(testSpace), nil
 }
 
-// testRestart is restart(): every process of the world ends and starts again.
-func (inst *instance) testRestart(_ *starlark.Thread, b *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
-	if _, err := inst.spaceNamed(b, ""); err != nil {
+// testRestart is restart(after = ""): every process of the world ends and starts again, at once or some time later.
+func (inst *instance) testRestart(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var after starlark.String
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "after?", &after); err != nil {
 		return nil, err
 	}
-	return starlark.None, inst.test.world.Restart()
+	d, err := durationOf("after", after)
+	if err == nil {
+		_, err = inst.spaceNamed(b, "")
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case d == 0:
+		return starlark.None, inst.test.world.Restart()
+	}
+	if err := inst.test.world.Outage(d); err != nil {
+		return nil, err
+	}
+	return starlark.None, inst.performMocked()
 }
 
 // testReplay is replay(lines): it repeats what happened in a space, at the same times, in a world that

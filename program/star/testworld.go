@@ -38,6 +38,8 @@ type World interface {
 	Next() (time.Time, bool)
 	// Restart ends every process of the world and starts it again.
 	Restart() error
+	// Outage is Restart with a time in between in which no process runs.
+	Outage(d time.Duration) error
 	// TakeProblems returns the problems since the last call, oldest first.
 	TakeProblems() []Problem
 }

@@ -174,12 +174,13 @@ func (p *Program) addWorkflows(decls []*decl) error {
 			return errorAt(d.pos, "%s", err)
 		}
 	}
-	if first == nil {
-		return nil
+	if err := p.addSchedules(decls); err != nil || first == nil {
+		return err
 	}
 	if err := p.workflows.Register(p.space); err != nil {
 		return errorAt(first.pos, "%s", err)
 	}
 	p.streams = append(p.streams, runs.StreamStart, runs.StreamSignal, runs.StreamCancel, runs.StreamRetry, runs.StreamReset)
+	p.streams = append(p.streams, runs.ScheduleStreams()...)
 	return nil
 }
