@@ -120,7 +120,8 @@ func (m *inMemoryPlayer) apply(e *workflow.Effects) {
 	}
 	for i := range e.Start {
 		w := &e.Start[i]
-		m.open = append(m.open, m.attempted(w.ID, w.Attempt, w.Action, w.Args, w.Named, w.Timeout))
+		args, named := parsed(m.TB, w.Args).String(), parsed(m.TB, w.Named).String() // as the values of Settle
+		m.open = append(m.open, attemptedOf(m.TB, w.ID, w.Attempt, w.Action, jsontext.Value(args), jsontext.Value(named), w.Timeout))
 	}
 	for _, t := range e.Timers {
 		m.timers[t.ID] = t.At
@@ -139,10 +140,6 @@ func (m *inMemoryPlayer) apply(e *workflow.Effects) {
 		m.end_ = "failed " + o.Error.Error() + detailOf(failureValue(o.Error))
 	}
 	m.open, m.timers = nil, map[string]int64{}
-}
-
-func (m *inMemoryPlayer) attempted(id string, n int, action string, args, named jsontext.Value, timeout int64) *attempted {
-	return attemptedOf(m.TB, id, n, action, args, named, timeout)
 }
 
 func attemptedOf(t testing.TB, id string, n int, action string, args, named jsontext.Value, timeout int64) *attempted {

@@ -167,7 +167,7 @@ func (s *stage) answer(a *attempted) answer {
 	if err == nil {
 		var data jsontext.Value
 		if data, err = workflow.ToJSON(v); err == nil {
-			return answer{result: data}
+			return answer{result: jsontext.Value(parsed(s.t, data).String())}
 		}
 	}
 	var f *ActionError

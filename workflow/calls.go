@@ -44,8 +44,8 @@ func (r *Run) call(f *frame, n *Node, at int) error {
 
 // fan starts all calls of a fan-out. It evaluates all arguments before it starts the first call.
 func (r *Run) fan(f *frame, n *Node, at int) error {
-	var list []called
 	if n.Each == nil {
+		var list []called
 		for i := range n.Calls {
 			args, named, err := r.arguments(f, &n.Calls[i])
 			if err != nil {
@@ -55,27 +55,36 @@ func (r *Run) fan(f *frame, n *Node, at int) error {
 		}
 		return r.start(f, n.Edges[0].To, list)
 	}
-	over, err := r.eval(n.Each.Over, f.vars)
+	list, err := r.elements(f, n, at)
 	if err != nil {
 		return err
 	}
+	return r.start(f, n.Edges[0].To, list)
+}
+
+// elements evaluates the calls of a fan-out over elements.
+func (r *Run) elements(f *frame, n *Node, at int) (list []called, err error) {
+	over, err := r.eval(n.Each.Over, f.vars)
+	if err != nil {
+		return nil, err
+	}
 	l := loop{}
 	if err := l.iterate(over); err != nil {
-		return err
+		return nil, err
 	}
 	defer l.iter.Done()
 	inner := &frame{fn: f.fn, vars: maps.Clone(f.vars)} // with its own scope for the names of its elements
 	for v := starlark.Value(nil); l.iter.Next(&v); {
 		if len(list) == maxOpen {
-			return &Failure{Name: LimitError, Message: fmt.Sprintf("a fan-out of more than %d", maxOpen)}
+			return nil, &Failure{Name: LimitError, Message: fmt.Sprintf("a fan-out of more than %d", maxOpen)}
 		}
 		if err := r.assign(inner, n.Each.Target, v); err != nil {
-			return err
+			return nil, err
 		}
 		if n.Each.If != nil {
 			is, err := r.eval(n.Each.If, inner.vars)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if !is.Truth() {
 				continue
@@ -83,11 +92,11 @@ func (r *Run) fan(f *frame, n *Node, at int) error {
 		}
 		args, named, err := r.arguments(inner, &n.Calls[0])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		list = append(list, called{at, 0, &n.Calls[0], args, named})
 	}
-	return r.start(f, n.Edges[0].To, list)
+	return list, nil
 }
 
 // start starts calls that the frame then waits for at a node. Without calls the frame continues at once.
@@ -108,7 +117,7 @@ func (r *Run) start(f *frame, at int, list []called) error {
 		if c.call.Func != "" {
 			child, err := r.enter(f, i, r.program.funcs[c.call.Func], c.args, c.named)
 			if err != nil {
-				if err := r.settle(f, i, failureOf(err)); err != nil {
+				if err := r.settle(f, i, nil, failureOf(err)); err != nil {
 					return err
 				}
 				continue
@@ -123,7 +132,7 @@ func (r *Run) start(f *frame, at int, list []called) error {
 		}
 		if err != nil {
 			err = fmt.Errorf("arguments of action %s: %w", c.call.Action, err)
-			if err := r.settle(f, i, failureOf(err)); err != nil {
+			if err := r.settle(f, i, nil, failureOf(err)); err != nil {
 				return err
 			}
 			continue
@@ -156,7 +165,8 @@ func (r *Run) done(w *work, result jsontext.Value) error {
 		}
 	}
 	delete(r.works, w.id)
-	return r.settled(w.frame, w.slot, v)
+	r.settled(w.frame, w.slot, v, nil)
+	return nil
 }
 
 // failed retries an action, or fails the call.
@@ -181,31 +191,34 @@ func (r *Run) failed(w *work, f *Failed) error {
 		return nil
 	}
 	delete(r.works, w.id)
-	return r.settled(w.frame, w.slot, fail)
-}
-
-// settled is settle, and fails the frame if it cannot continue.
-func (r *Run) settled(f *frame, slot int, v starlark.Value) error {
-	if err := r.settle(f, slot, v); err != nil {
-		r.fail(f, failureOf(err))
-	}
+	r.settled(w.frame, w.slot, nil, fail)
 	return nil
 }
 
-// settle records the result of a call: a value, or a *Failure.
-func (r *Run) settle(f *frame, slot int, v starlark.Value) error {
+// settled is settle, and fails the frame if it cannot continue.
+func (r *Run) settled(f *frame, slot int, v starlark.Value, why *Failure) {
+	if err := r.settle(f, slot, v, why); err != nil {
+		r.fail(f, failureOf(err))
+	}
+}
+
+// settle records the outcome of a call: a value, which may be an error that a function has returned, or a failure.
+func (r *Run) settle(f *frame, slot int, v starlark.Value, why *Failure) error {
 	a := f.wait
 	if a == nil || slot >= len(a.results) || a.results[slot] != nil || a.got >= a.need {
 		r.bug = fmt.Errorf("%w: call %d of %s", ErrOverflow, slot, f.id)
 		return nil
 	}
 	n := r.node(f, a.node)
-	if fail, is := v.(*Failure); is && !n.Collect {
-		r.abandon(f)
-		if !n.Attempt {
-			return fail
+	if why != nil {
+		if !n.Collect {
+			r.abandon(f)
+			if !n.Attempt {
+				return why
+			}
+			return r.resume(f, n, &Result{Error: why})
 		}
-		return r.resume(f, n, &Result{Error: fail})
+		v = why
 	}
 	a.results[slot] = v
 	if a.got++; a.got == a.need {

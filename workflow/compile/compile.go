@@ -49,19 +49,20 @@ const Actions = "actions"
 
 // Compile compiles a file. The graph is checked, and its code resolved.
 func Compile(filename string, src []byte) (*workflow.Graph, error) {
+	lines := newText(src)
 	f, err := workflow.Dialect().Parse(filename, src, 0)
 	if err != nil {
-		return nil, err
+		return nil, lines.explained(err)
 	}
 	builtins := workflow.Builtins()
 	predeclared := func(name string) bool { return combinators[name] || builtins.Has(name) || name == "action" }
 	if err := resolve.File(f, predeclared, starlark.Universe.Has); err != nil {
-		return nil, err
+		return nil, lines.explained(err)
 	}
 	if id := reserved(f); id != nil {
 		return nil, refuse(id, "names that begin with _ and a name of this compiler (_t1, _result, _code1) are taken; rename %s", id.Name)
 	}
-	c := &compiler{text: newText(src), actions: map[string]string{}, loads: map[*syntax.Ident]bool{}, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, graph: &workflow.Graph{Format: workflow.Format}}
+	c := &compiler{text: lines, actions: map[string]string{}, loads: map[*syntax.Ident]bool{}, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, graph: &workflow.Graph{Format: workflow.Format}}
 	for _, s := range f.Stmts {
 		if err := c.declare(s); err != nil {
 			return nil, err
@@ -123,6 +124,12 @@ func (c *compiler) lower(stmts []syntax.Stmt) error {
 		if id := c.shadow(s); id != nil {
 			return refuse(id, "%s is the name of an action, of a function with actions, or of a builtin of workflows; rename the variable", id.Name)
 		}
+		if err := c.checkUses(s); err != nil {
+			return err
+		}
+	}
+	if err := c.noRecursion(stmts); err != nil {
+		return err
 	}
 	for _, s := range stmts {
 		if err := c.keep(s); err != nil {
@@ -242,6 +249,68 @@ func (c *compiler) shadow(s syntax.Stmt) (found *syntax.Ident) {
 		return found == nil
 	})
 	return found
+}
+
+// checkUses refuses what has no meaning in a workflow, or another one than in Python: an action that is a value, and an
+// attribute that is set.
+func (c *compiler) checkUses(s syntax.Stmt) (err error) {
+	switch s.(type) {
+	case *syntax.ExprStmt, *syntax.LoadStmt: // workflow("name", run) has a function as a value
+		return nil
+	}
+	if assign, is := s.(*syntax.AssignStmt); is {
+		if id, _ := actionOf(assign); id != nil {
+			return nil
+		}
+	}
+	called := map[*syntax.Ident]bool{}
+	syntax.Walk(s, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.DefStmt:
+			called[n.Name] = true
+		case *syntax.CallExpr:
+			if id, is := n.Fn.(*syntax.Ident); is {
+				called[id] = true
+			}
+		case *syntax.AssignStmt:
+			if dot, is := n.LHS.(*syntax.DotExpr); is {
+				err = refuse(dot, "an attribute cannot be set; keep what changes in a dict: d[%q] = ...", dot.Name.Name)
+			}
+		case *syntax.Ident:
+			if n.Binding != nil && !called[n] && c.isEffect(n.Name) { // names of arguments and attributes have no binding
+				err = refuse(n, "%s can be called, and is no value; call it where its result is needed, and choose between several with if", n.Name)
+			}
+		}
+		return err == nil
+	})
+	return err
+}
+
+// noRecursion refuses functions with actions that call themselves.
+func (c *compiler) noRecursion(stmts []syntax.Stmt) (err error) {
+	state := map[string]int{} // 1: being visited, 2: done
+	var visit func(name string)
+	visit = func(name string) {
+		state[name] = 1
+		syntax.Walk(c.funcs[name], func(n syntax.Node) bool {
+			call, to := callOf(n)
+			switch {
+			case call == nil || !c.effectful[to] || err != nil:
+			case state[to] == 1:
+				err = refuse(call, "function %s calls itself; use a loop", to)
+			case state[to] == 0:
+				visit(to)
+			}
+			return err == nil
+		})
+		state[name] = 2
+	}
+	for _, s := range stmts {
+		if def, is := s.(*syntax.DefStmt); is && err == nil && c.effectful[def.Name.Name] && state[def.Name.Name] == 0 {
+			visit(def.Name.Name)
+		}
+	}
+	return err
 }
 
 // findEffectful finds the functions that call actions.

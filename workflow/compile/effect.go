@@ -67,7 +67,7 @@ func (l *lowering) sleep(call *syntax.CallExpr, into *workflow.Code) {
 	l.step(workflow.Node{Kind: workflow.Sleep, Code: code}, syntax.Start(call))
 	if into != nil {
 		into.Text = strings.Replace(into.Text, workflow.ResultName, "None", 1)
-		into.Reads = into.Reads[1:]
+		into.Reads = slices.DeleteFunc(into.Reads, func(name string) bool { return name == workflow.ResultName })
 		l.step(workflow.Node{Kind: workflow.Do, Code: into}, syntax.Start(call))
 	}
 }
@@ -131,7 +131,10 @@ func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 	call, name := callOf(x)
 	switch {
 	case call == nil || !l.c.isEffect(name) || name == "sleep" || name == "wait" || name == "parallel" || name == "attempt" || name == "workflow":
-		l.refuse(x, "here stands the call of an action, or of a function that calls actions")
+		if combinators[name] {
+			l.refuse(x, "%s cannot stand here; put it into a function, and call that", name)
+		}
+		l.refuse(x, "here stands the call of an action, or of a function that calls actions, as in parallel([action(x) for x in list])")
 		return out
 	case name == "retry" || name == "timeout":
 		return l.policy(call, name, own)
@@ -181,7 +184,7 @@ func (l *lowering) policy(call *syntax.CallExpr, name string, own []string) work
 	}
 	out := l.call(call.Args[0], own)
 	if out.Func != "" {
-		l.refuse(call, "%s is of an action, and %s is a function", name, out.Func)
+		l.refuse(call, "%s is of an action, and %s is a function; write it at the calls of actions in %s", name, out.Func, out.Func)
 	}
 	if out.Policy == nil {
 		out.Policy = &workflow.Policy{}
@@ -196,6 +199,12 @@ func (l *lowering) policy(call *syntax.CallExpr, name string, own []string) work
 		if err := setPolicy(out.Policy, name, key, arg); err != nil {
 			l.refuse(arg, "%v", err)
 		}
+	}
+	switch {
+	case name == "timeout" && out.Policy.Timeout == 0:
+		l.refuse(call, `timeout takes a call and a time: timeout(action(...), "30s")`)
+	case name == "retry" && out.Policy.Attempts == 0:
+		l.refuse(call, "retry takes a call and the number of attempts in all: retry(action(...), attempts = 3)")
 	}
 	return out
 }

@@ -150,13 +150,15 @@ func leaves(s syntax.Stmt, inLoop bool) bool {
 	return false
 }
 
+const notWithin = "a function is not defined within one that calls actions; define it above"
+
 func (l *lowering) plain(list []syntax.Stmt) {
 	if all := slices.IndexFunc(list, func(s syntax.Stmt) bool { b, is := s.(*syntax.BranchStmt); return !is || b.Token != syntax.PASS }); all < 0 {
 		return
 	}
 	for _, s := range list {
 		if def, is := s.(*syntax.DefStmt); is {
-			l.refuse(def, "a function is not defined within one that calls actions; define it above")
+			l.refuse(def, notWithin)
 			return
 		}
 	}
@@ -164,7 +166,7 @@ func (l *lowering) plain(list []syntax.Stmt) {
 	code := &workflow.Code{Text: l.c.text.stmts(list), Line: start.Line, Col: 1}
 	used, written := l.vars.in(list)
 	after := l.vars.assigned(list, l.known)
-	l.checkRead(list, used)
+	l.checkRead(list, written, l.known.clone())
 	for _, name := range used {
 		if l.known[name] {
 			code.Reads = append(code.Reads, name)
@@ -180,22 +182,41 @@ func (l *lowering) plain(list []syntax.Stmt) {
 	l.known = after
 }
 
-// checkRead refuses statements that may read a variable without a value on some path.
-func (l *lowering) checkRead(list []syntax.Stmt, used []string) {
-	known := l.known.clone()
-	for _, s := range list {
-		for _, id := range l.vars.reads(s) {
-			if !known[id.Name] && l.vars.maybe[id.Name] {
-				l.refuse(id, "variable %s may have no value here; give it one before the branches", id.Name)
-			}
-			if !known[id.Name] && !slices.ContainsFunc(list, func(s syntax.Stmt) bool {
-				return l.vars.assigned([]syntax.Stmt{s}, names{})[id.Name] || slices.Contains(l.vars.writes(s), id.Name)
-			}) {
+// checkRead refuses statements that may read a variable without a value on some path. written are the variables that
+// they set, and known those that have a value before; the result are those that have one after them.
+func (l *lowering) checkRead(list []syntax.Stmt, written []string, known names) names {
+	read := func(ids []*syntax.Ident) {
+		for _, id := range ids {
+			switch {
+			case known[id.Name]:
+			case l.vars.maybe[id.Name]: // and it is not passed to the code
+				l.refuse(id, "variable %s may have no value here; give it one before the branches, or before the loop", id.Name)
+			case !slices.Contains(written, id.Name):
 				l.refuse(id, "variable %s has no value here", id.Name)
 			}
 		}
-		known = l.vars.assigned([]syntax.Stmt{s}, known)
 	}
+	for _, s := range list {
+		switch s := s.(type) {
+		case *syntax.IfStmt:
+			read(l.vars.reads(s.Cond))
+			known = meet([]names{l.checkRead(s.True, written, known.clone()), l.checkRead(s.False, written, known.clone())})
+		case *syntax.ForStmt:
+			read(l.vars.reads(s.X))
+			inner := known.clone()
+			for _, name := range l.vars.targets(s.Vars) {
+				inner[name] = true
+			}
+			l.checkRead(s.Body, written, inner)
+		case *syntax.WhileStmt:
+			read(l.vars.reads(s.Cond))
+			l.checkRead(s.Body, written, known.clone())
+		default:
+			read(l.vars.reads(s))
+			known = l.vars.assigned([]syntax.Stmt{s}, known)
+		}
+	}
+	return known
 }
 
 // code returns the code of an expression, whose variables must have values.
@@ -238,6 +259,8 @@ func (l *lowering) statement(s syntax.Stmt) {
 		l.result(x, s.Return)
 	case *syntax.BranchStmt:
 		l.jump(s)
+	case *syntax.DefStmt:
+		l.refuse(s, notWithin)
 	default:
 		l.refuse(s, "this statement cannot stand in a function that calls actions")
 	}
@@ -273,12 +296,51 @@ func (l *lowering) assignment(s *syntax.AssignStmt) {
 		l.comprehension(s, comp)
 		return
 	}
-	if s.Op != syntax.EQ {
-		l.reads(s.LHS, nil)
-	}
-	l.effect(s.RHS, l.target(s.LHS, s.Op))
+	l.effect(s.RHS, l.into(s, workflow.ResultName))
 	for _, name := range l.vars.targets(s.LHS) {
 		l.known[name], l.vars.maybe[name] = true, true
+	}
+}
+
+// into returns the code that assigns the value of a variable to the target of a statement. What the interpreter
+// evaluates before the right side of d[k] += f() is evaluated in a node before.
+func (l *lowering) into(s *syntax.AssignStmt, value string) *workflow.Code {
+	lhs := s.LHS
+	for p, is := lhs.(*syntax.ParenExpr); is; p, is = lhs.(*syntax.ParenExpr) {
+		lhs = p.X
+	}
+	index, is := lhs.(*syntax.IndexExpr)
+	if s.Op == syntax.EQ || !is {
+		if s.Op != syntax.EQ {
+			l.reads(lhs, nil)
+		}
+		into := l.target(lhs, s.Op)
+		into.Text = " " + l.c.text.node(lhs) + " " + s.Op.String() + " " + value
+		into.Reads[0] = value
+		return into
+	}
+	at := syntax.Start(lhs)
+	object, key, old := l.temp(), l.temp(), l.temp()
+	temps := []string{object, key, old}
+	l.step(workflow.Node{Kind: workflow.Do, Code: &workflow.Code{
+		Text: fmt.Sprintf(" %s = %s; %s = %s; %s = %s[%s]", object, l.c.text.node(index.X), key, l.c.text.node(index.Y), old, object, key),
+		Line: at.Line, Col: 1, Reads: l.reads(lhs, nil), Writes: temps,
+	}}, at)
+	for _, name := range temps {
+		l.known[name] = true
+	}
+	return &workflow.Code{
+		Text: fmt.Sprintf(" %s %s %s; %s[%s] = %s", old, s.Op, value, object, key, old), Line: at.Line, Col: 1,
+		Reads: append(temps, value),
+	}
+}
+
+// mayAssign notes the variables that the body of a loop sets: each iteration but the first can read them.
+func (l *lowering) mayAssign(body []syntax.Stmt) {
+	for _, s := range body {
+		for _, name := range l.vars.writes(s) {
+			l.vars.maybe[name] = true
+		}
 	}
 }
 
@@ -361,6 +423,7 @@ func (l *lowering) back(in *around) {
 
 func (l *lowering) forLoop(s *syntax.ForStmt) {
 	over := l.value(s.X)
+	l.mayAssign(s.Body)
 	l.loop(workflow.Node{Kind: workflow.Loop, Code: over}, s.For, func() {
 		l.f.Nodes[len(l.f.Nodes)-1].Into = l.target(s.Vars, syntax.EQ)
 		for _, name := range l.vars.targets(s.Vars) {
@@ -371,6 +434,7 @@ func (l *lowering) forLoop(s *syntax.ForStmt) {
 }
 
 func (l *lowering) whileLoop(s *syntax.WhileStmt) {
+	l.mayAssign(s.Body)
 	if l.c.effect(s.Cond) == nil {
 		l.loop(workflow.Node{Kind: workflow.Loop, While: true, Code: l.code(s.Cond)}, s.While, func() { l.suite(s.Body) })
 		return
@@ -426,6 +490,7 @@ func (l *lowering) comprehension(s *syntax.AssignStmt, comp *syntax.Comprehensio
 		}
 	}
 	list := l.temp()
+	into := l.into(s, list)
 	at := syntax.Start(comp)
 	l.step(workflow.Node{Kind: workflow.Do, Code: &workflow.Code{Text: " " + list + " = []", Line: at.Line, Col: 1, Writes: []string{list}}}, at)
 	l.known[list] = true
@@ -448,12 +513,6 @@ func (l *lowering) comprehension(s *syntax.AssignStmt, comp *syntax.Comprehensio
 	l.vars.undeclare(own)
 	for _, name := range own {
 		delete(l.known, name)
-	}
-	into := l.target(s.LHS, s.Op)
-	into.Text = " " + l.c.text.node(s.LHS) + " " + s.Op.String() + " " + list
-	into.Reads = append(into.Reads[1:], list)
-	if s.Op != syntax.EQ {
-		l.reads(s.LHS, nil)
 	}
 	l.step(workflow.Node{Kind: workflow.Do, Code: into}, at)
 	for _, name := range l.vars.targets(s.LHS) {

@@ -98,16 +98,17 @@ func Functions(f *syntax.File, list []Declared, actions map[string]string) []*sy
 func Within(src Source) (*workflow.Graph, error) {
 	options := workflow.Dialect()
 	options.TopLevelControl = true
+	lines := newText(src.Text)
 	f, err := options.Parse(src.Filename, src.Text, 0)
 	if err != nil {
-		return nil, err
+		return nil, lines.explained(err)
 	}
 	ofProgram := func(name string) bool { return !starlark.Universe.Has(name) }
 	if err := resolve.File(f, ofProgram, starlark.Universe.Has); err != nil {
 		return nil, err
 	}
 	c := &compiler{
-		text: newText(src.Text), actions: src.Actions, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, entry: src.Entry,
+		text: lines, actions: src.Actions, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, entry: src.Entry,
 		graph: &workflow.Graph{Format: workflow.Format, Name: src.Name},
 	}
 	w := within{c: c, top: map[string]syntax.Stmt{}, loaded: map[*syntax.Ident]string{}, used: map[syntax.Stmt]bool{}}
