@@ -288,7 +288,7 @@ func (s *inSpacePlayer) end(a *attempted, with answer) {
 	s.Helper()
 	task, is := s.tasks[a.key()]
 	if !is {
-		s.Fatalf("%s: there was no task %s", s.name(), a.key())
+		task = space.Task{Key: taskKey("s", "r", a.id), N: int64(a.attempt)}
 	}
 	c := space.Completion{Key: task.Key, N: task.N}
 	if with.err != nil {
@@ -342,6 +342,10 @@ func (s *inSpacePlayer) outcome() string {
 	state, _ := doc.Get("state").AsString()
 	typ, _ := doc.Get("error").Get("type").AsString()
 	message, _ := doc.Get("error").Get("message").AsString()
+	entry := s.s.Value(Index).Get("r")
+	if ended := doc.Get("ended"); (State(state) == Running) != ended.IsAbsent() || !model.Equal(ended, entry.Get("ended")) {
+		s.Errorf("%s: a run that is %s has ended at %s, and in the index at %s", s.name(), state, ended, entry)
+	}
 	switch State(state) {
 	case Done:
 		return "result " + doc.Get("result").String()

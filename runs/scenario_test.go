@@ -77,6 +77,7 @@ func init() {
 		"workflow": (*stage).cmdWorkflow, "actions": (*stage).cmdActions, "start": (*stage).cmdStart, "run": (*stage).cmdRun,
 		"perform": (*stage).cmdPerform, "end": (*stage).cmdEnd, "late": (*stage).cmdLate, "signal": (*stage).cmdSignal,
 		"cancel": (*stage).cmdCancel, "advance": (*stage).cmdAdvance, "waits": (*stage).cmdWaits,
+		"unknown": (*stage).cmdUnknown,
 	}
 }
 
@@ -336,5 +337,15 @@ func (s *stage) cmdAdvance(d *datadriven.TestData) error {
 
 func (s *stage) cmdWaits(*datadriven.TestData) error {
 	s.lines = s.players[0].waits()
+	return nil
+}
+
+// cmdUnknown ends an attempt that there has never been: ACTION, the ID of the work, and the number of the attempt.
+func (s *stage) cmdUnknown(d *datadriven.TestData) error {
+	a := &attempted{}
+	if _, err := fmt.Sscan(d.Input, &a.action, &a.id, &a.attempt); err != nil {
+		return err
+	}
+	s.each(func(p player) { p.end(a, answer{result: jsontext.Value(`"unknown"`)}) })
 	return nil
 }
