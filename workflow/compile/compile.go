@@ -89,7 +89,7 @@ func (c *compiler) finish(stmts []syntax.Stmt) (*workflow.Graph, error) {
 	return c.graph, nil
 }
 
-var taken = regexp.MustCompile(`^_(t[0-9]+|result|code[0-9]+)$`)
+var taken = regexp.MustCompile(`^_(t[0-9]+|result|call|code[0-9]+)$`)
 
 // reserved returns a name in a file that the compiler reserves for itself.
 func reserved(f *syntax.File) (found *syntax.Ident) {
@@ -111,6 +111,8 @@ type compiler struct {
 	loads     map[*syntax.Ident]bool
 	entry     string
 	graph     *workflow.Graph
+	// plainCalls reports that the graph calls plainFunc.
+	plainCalls bool
 }
 
 func refuse(n syntax.Node, format string, args ...any) error {
@@ -145,6 +147,14 @@ func (c *compiler) lower(stmts []syntax.Stmt) error {
 				return err
 			}
 		}
+	}
+	if c.plainCalls {
+		read := []string{"f", "args", "kwargs"}
+		f := workflow.Func{Name: plainFunc, Nodes: []workflow.Node{{Kind: workflow.Return, Code: &workflow.Code{Text: "f(*args, **kwargs)", Line: 1, Col: 1, Reads: read}}}}
+		for _, name := range read {
+			f.Params = append(f.Params, workflow.Param{Name: name})
+		}
+		c.graph.Funcs = append(c.graph.Funcs, f)
 	}
 	return nil
 }

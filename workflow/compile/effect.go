@@ -130,6 +130,8 @@ func (l *lowering) noEffect(x syntax.Expr) *workflow.Code {
 func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 	call, name := callOf(x)
 	switch {
+	case call != nil && l.c.effect(x) == nil:
+		return l.plainCall(call)
 	case call == nil || !l.c.isEffect(name) || name == "sleep" || name == "wait" || name == "parallel" || name == "attempt" || name == "workflow":
 		if combinators[name] {
 			l.refuse(x, "%s cannot stand here; put it into a function, and call that", name)
@@ -147,14 +149,39 @@ func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 	return out
 }
 
+// plainFunc is the function of a graph that calls a function without actions, so that attempt can handle its failure:
+// its arguments are the function, and the arguments of that.
+const plainFunc = "_call"
+
+// plainCall returns the call of a function without actions.
+func (l *lowering) plainCall(call *syntax.CallExpr) workflow.Call {
+	args, list, named := l.parts(call, nil)
+	fn := l.code(call.Fn)
+	args.Text = fmt.Sprintf(`(), {"f": (%s), "args": %s, "kwargs": %s}`, fn.Text, list, named)
+	for _, name := range fn.Reads {
+		if !slices.Contains(args.Reads, name) {
+			args.Reads = append(args.Reads, name)
+		}
+	}
+	l.c.plainCalls = true
+	return workflow.Call{Func: plainFunc, Args: args}
+}
+
 // arguments returns the arguments of a call, as an expression with a pair as its value.
 func (l *lowering) arguments(call *syntax.CallExpr, own []string) *workflow.Code {
+	code, args, named := l.parts(call, own)
+	code.Text = args + ", " + named
+	return code
+}
+
+// parts returns the positional and the named arguments of a call, and code that has what they read.
+func (l *lowering) parts(call *syntax.CallExpr, own []string) (code *workflow.Code, list, dict string) {
 	var args, named []string
-	code := &workflow.Code{Line: call.Lparen.Line, Col: 1}
+	code = &workflow.Code{Line: call.Lparen.Line, Col: 1}
 	for _, arg := range call.Args {
 		if u, is := arg.(*syntax.UnaryExpr); is && (u.Op == syntax.STAR || u.Op == syntax.STARSTAR) {
 			l.refuse(arg, "the arguments of an action are written out, without * and **")
-			return code
+			return code, "()", "{}"
 		}
 		value := arg
 		if b, is := arg.(*syntax.BinaryExpr); is && b.Op == syntax.EQ {
@@ -172,8 +199,7 @@ func (l *lowering) arguments(call *syntax.CallExpr, own []string) *workflow.Code
 			}
 		}
 	}
-	code.Text = "(" + strings.Join(args, " ") + "), {" + strings.Join(named, ", ") + "}"
-	return code
+	return code, "(" + strings.Join(args, " ") + ")", "{" + strings.Join(named, ", ") + "}"
 }
 
 // policy handles retry(call, ...) or timeout(call, time).
@@ -183,7 +209,9 @@ func (l *lowering) policy(call *syntax.CallExpr, name string, own []string) work
 		return workflow.Call{}
 	}
 	out := l.call(call.Args[0], own)
-	if out.Func != "" {
+	if out.Func == plainFunc {
+		l.refuse(call, "%s is of an action; code has the same outcome each time", name)
+	} else if out.Func != "" {
 		l.refuse(call, "%s is of an action, and %s is a function; write it at the calls of actions in %s", name, out.Func, out.Func)
 	}
 	if out.Policy == nil {

@@ -312,10 +312,10 @@ func (l *lowering) into(s *syntax.AssignStmt, value string) *workflow.Code {
 	index, is := lhs.(*syntax.IndexExpr)
 	if s.Op == syntax.EQ || !is {
 		if s.Op != syntax.EQ {
-			l.reads(lhs, nil)
+			l.reads(s.LHS, nil)
 		}
-		into := l.target(lhs, s.Op)
-		into.Text = " " + l.c.text.node(lhs) + " " + s.Op.String() + " " + value
+		into := l.target(s.LHS, s.Op)
+		into.Text = " " + l.c.text.node(s.LHS) + " " + s.Op.String() + " " + value
 		into.Reads[0] = value
 		return into
 	}
