@@ -49,6 +49,15 @@ const Actions = "actions"
 
 // Compile compiles a file. The graph is checked, and its code resolved.
 func Compile(filename string, src []byte) (*workflow.Graph, error) {
+	p, err := program(filename, src)
+	if err != nil {
+		return nil, err
+	}
+	return p.Graph, nil
+}
+
+// program compiles a file to a program that can run.
+func program(filename string, src []byte) (*workflow.Program, error) {
 	lines := newText(src)
 	f, err := workflow.Dialect().Parse(filename, src, 0)
 	if err != nil {
@@ -75,18 +84,14 @@ func Compile(filename string, src []byte) (*workflow.Graph, error) {
 }
 
 // finish compiles the declared statements.
-func (c *compiler) finish(stmts []syntax.Stmt) (*workflow.Graph, error) {
-	err := c.lower(stmts)
-	if err == nil {
-		err = c.graph.Check()
-	}
-	if err == nil {
-		_, err = workflow.Prepare(c.graph)
-	}
-	if err != nil {
+func (c *compiler) finish(stmts []syntax.Stmt) (*workflow.Program, error) {
+	if err := c.lower(stmts); err != nil {
 		return nil, err
 	}
-	return c.graph, nil
+	if err := c.graph.Check(); err != nil {
+		return nil, err
+	}
+	return workflow.Prepare(c.graph)
 }
 
 var taken = regexp.MustCompile(`^_(t[0-9]+|result|call|code[0-9]+)$`)

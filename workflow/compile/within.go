@@ -133,7 +133,11 @@ func Within(src Source) (*workflow.Graph, error) {
 			return nil, refuse(id, "names that begin with _ and a name of this compiler (_t1, _result, _code1) are taken; rename %s", id.Name)
 		}
 	}
-	return c.finish(stmts)
+	p, err := c.finish(stmts)
+	if err != nil {
+		return nil, err
+	}
+	return p.Graph, nil
 }
 
 // within finds what a workflow uses of its file.
