@@ -38,6 +38,9 @@ func TestRandomPrograms_HaveTheOutcomeOfTheInterpreter(t *testing.T) {
 					src := randomstar.Mixed(seed)
 					why := compared(seed, src, stats[part])
 					if why == "" {
+						if n := i / parts; n > 0 && n%10_000 == 0 {
+							t.Logf("%d programs", n)
+						}
 						continue
 					}
 					src = shrunk(seed, src)
@@ -144,13 +147,17 @@ func compared(seed uint64, src *randomstar.Source, s *statistics) (why string) {
 	if err != nil {
 		return notAProgram + "it is refused: " + err.Error()
 	}
-	for mode := range 3 {
+	modes := []int{inOrder, anyOrder, loaded}
+	if seed%4 > 0 {
+		modes = modes[:2]
+	}
+	for _, mode := range modes {
 		pl := newPlay(p, actions, mode, seed)
 		got, err := pl.play(args)
 		if err != nil {
 			return fmt.Sprintf("mode %d: %v", mode, err)
 		}
-		if mode > 0 && want.racy { // the failure of which call is the first one depends on the order
+		if mode == anyOrder && want.racy { // the failure of which call is the first one depends on the order
 			continue
 		}
 		if got.outcome != want.outcome {
@@ -160,7 +167,7 @@ func compared(seed uint64, src *randomstar.Source, s *statistics) (why string) {
 			continue
 		}
 		wantLog := want.log
-		if mode > 0 {
+		if mode == anyOrder {
 			wantLog = slices.Sorted(slices.Values(wantLog))
 			slices.Sort(got.log)
 		}

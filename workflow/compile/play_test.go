@@ -15,9 +15,9 @@ import (
 
 // Modes of a play.
 const (
-	inOrder   = iota // what a sequential program would do next comes next
-	reordered        // actions end and timers fire in a random order
-	reloaded         // and the run is loaded at random times
+	inOrder  = iota // what a sequential program would do next comes next
+	anyOrder        // actions end and timers fire in a random order, and the run is loaded at random times
+	loaded          // what a sequential program would do next comes next, and the run is loaded after each step
 )
 
 // play is a run of a random program.
@@ -58,7 +58,7 @@ func (p *play) play(args string) (*outcomeOf, error) {
 
 // next lets one thing happen.
 func (p *play) next() error {
-	if p.mode != inOrder {
+	if p.mode == anyOrder {
 		switch k := p.IntN(20); {
 		case k == 0 && p.signals < 3:
 			return p.signal()
@@ -79,10 +79,10 @@ func (p *play) next() error {
 	switch {
 	case len(ids) == 0:
 		return p.signal()
-	case p.mode == inOrder:
-		return p.happen(ids[0])
+	case p.mode == anyOrder:
+		return p.happen(ids[p.IntN(len(ids))])
 	}
-	return p.happen(ids[p.IntN(len(ids))])
+	return p.happen(ids[0])
 }
 
 // pathOf returns the calls inside of fan-outs that lead to a work or a timer: programs that execute one call after the
@@ -162,7 +162,7 @@ func (p *play) step(in workflow.Input) error {
 		}
 		return nil
 	}
-	if err := p.consistent(); err != nil || p.mode != reloaded {
+	if err := p.consistent(); err != nil || p.mode == inOrder {
 		return err
 	}
 	return p.reload()
@@ -195,10 +195,10 @@ func (p *play) consistent() error {
 	return nil
 }
 
-// reload sometimes loads the run from a snapshot, or from all its inputs.
+// reload loads the run from a snapshot or, sometimes, from all its inputs.
 func (p *play) reload() (err error) {
-	switch k := p.IntN(20); {
-	case k < 8:
+	switch k := p.IntN(40); {
+	case k >= 2 && (k < 12 || p.mode == loaded):
 		var snap, again []byte
 		if snap, err = p.run.Snapshot(); err != nil {
 			return err
@@ -209,7 +209,7 @@ func (p *play) reload() (err error) {
 		if again, err = p.run.Snapshot(); err == nil && string(again) != string(snap) {
 			err = fmt.Errorf("a snapshot is loaded, and the next one is another:\n%s\n%s", snap, again)
 		}
-	case k < 10:
+	case k < 2:
 		p.run = workflow.New(p.p)
 		for _, in := range p.inputs {
 			if _, err := p.run.Step(in); err != nil {
