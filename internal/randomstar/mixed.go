@@ -73,7 +73,9 @@ var Constructs = map[string]string{
 	"timeout": `timeout\(`, "sleep": `sleep\(`, "wait": `wait\("s"\)`, "wait with timeout": `wait\("never"`, "fail": `: fail\("no"\)`, "fail with an error": `: fail\(error\(`,
 	"fail with a handled error": `fail\(\w+\.error\)`, "handler by type": `if \w+\.failed\("`, "handler by ancestor": `if \w+\.failed\("Base"\)`, "two statements in a line": `; `,
 	"helper": `h1\(`, "helper of a helper": `(?s)def h2.*h1\(.*def run`, "error as a value": `= problem\(`, "exchange": `(?m)^ +\w+, \w+ = \w+, \w+$`, "data through an action": `= echo\(`,
-	"loop without actions": `(?m)^ +while w\d+ < 2:$`, "result of an action in a list": `if len\(\w+\) > 0: \w+\[0\] = `,
+	"loop without actions": `(?m)^ +while w\d+ < 2:$`, "helper that changes an element": `"\] \+= bump\(`, "negated action": `(if|while) not small\(`, "range as a value": `= range\(`, "set as a value": `= set\(`, "large int": `1 << 80`, "function as a value": `= (twice|sum)\b`,
+	"error as a variable": `o\d+ = r\d+\.error`, "comparison of values": `== o\d+, `, "loop over a list that may change": `(?m)for i\d+ in l\d+:$`, "loop over bytes": `\.elems\(\):`, "return of a comprehension of calls": `return \[inc`,
+	"result of an action in a list": `if len\(\w+\) > 0: \w+\[0\] = `,
 }
 
 // Mixed returns a random program of a seed with every supported construct. Its workflow has the parameter n, and calls
@@ -87,12 +89,18 @@ func Mixed(seed uint64) *Source {
 		"def loud(x):",
 		"    if x > 20: fail(error(\"A\", \"loud\"))",
 		"    return x",
-		"def told(r): return [r.ok, r.value, r.error.type if r.failed() else None, r.failed(\"Base\")]",
+		"def plain(v): return v.type if type(v) == \"error\" else [e.type if type(e) == \"error\" else e for e in v] if type(v) in (\"list\", \"tuple\") else v",
+		"def told(r): return [r.ok, plain(r.value), r.error.type if r.failed() else None, r.failed(\"Base\")]",
 		"def grow(xs, x):",
 		"    y = inc(x)",
 		"    xs.append(y)",
 		"    if len(xs) > 4: return add(y, len(xs))",
 		"    return len(xs)",
+		"def show(o): return o.type if type(o) == \"error\" else told(o) if type(o) == \"attempt\" else str(o)",
+		"def bump(d, x):",
+		"    d[\"n\"] = 9",
+		"    y = inc(x)",
+		"    return y",
 		"def pair(x):",
 		"    y = inc(x)",
 		"    return y, x",
@@ -117,10 +125,10 @@ type mixed struct {
 	helpers []string
 	main    bool
 
-	ints, lists, dicts, tries []string // variables with a value here
-	dead                      []string // names that may be used again
-	n, loops, left            int
-	plain                     bool // statements without actions
+	ints, lists, dicts, tries, others []string // variables with a value here
+	dead                              []string // names that may be used again
+	n, loops, left                    int
+	plain                             bool // statements without actions
 }
 
 func (m *mixed) line(depth int, format string, args ...any) {
@@ -129,7 +137,7 @@ func (m *mixed) line(depth int, format string, args ...any) {
 
 func (m *mixed) function(name, params string, ints []string, statements int) {
 	m.line(0, "def %s(%s):", name, params)
-	m.ints, m.lists, m.dicts, m.tries, m.dead, m.n, m.left = slices.Clone(ints), nil, nil, nil, nil, 0, statements
+	m.ints, m.lists, m.dicts, m.tries, m.others, m.dead, m.n, m.left = slices.Clone(ints), nil, nil, nil, nil, nil, 0, statements
 	for m.left > 0 {
 		m.statement(1)
 	}
@@ -146,6 +154,9 @@ func (m *mixed) function(name, params string, ints []string, statements int) {
 	all = append(all, m.dicts...)
 	for _, r := range m.tries {
 		all = append(all, "told("+r+")")
+	}
+	for _, o := range m.others {
+		all = append(all, "show("+o+")")
 	}
 	m.line(1, "return [%s]", strings.Join(all, ", "))
 }
@@ -242,6 +253,9 @@ func (m *mixed) call(inside bool) string {
 	if !inside && len(m.lists) > 0 && m.IntN(8) == 0 {
 		return fmt.Sprintf("grow(%s, %s)", m.of(m.lists), m.int())
 	}
+	if !inside && len(m.dicts) > 0 && m.IntN(8) == 0 {
+		return fmt.Sprintf("bump(%s, %s)", m.of(m.dicts), m.int())
+	}
 	if len(m.helpers) > 0 && m.IntN(4) == 0 {
 		h := m.of(m.helpers)
 		return mark + m.oneOf(fmt.Sprintf("%s(%s)", h, m.int()), fmt.Sprintf("%s(%s, y = %s)", h, m.int(), m.int()), fmt.Sprintf("%s(%s, %s)", h, m.int(), m.atom()))
@@ -308,7 +322,7 @@ func (m *mixed) fan() (text string, size int) {
 
 // suite writes statements whose variables are out of scope afterwards.
 func (m *mixed) suite(depth, n int) {
-	was := [4][]string{m.ints, m.lists, m.dicts, m.tries}
+	was := [5][]string{m.ints, m.lists, m.dicts, m.tries, m.others}
 	for range n {
 		m.statement(depth)
 	}
@@ -316,8 +330,8 @@ func (m *mixed) suite(depth, n int) {
 	m.leave(was)
 }
 
-func (m *mixed) leave(was [4][]string) {
-	for i, now := range [4]*[]string{&m.ints, &m.lists, &m.dicts, &m.tries} {
+func (m *mixed) leave(was [5][]string) {
+	for i, now := range [5]*[]string{&m.ints, &m.lists, &m.dicts, &m.tries, &m.others} {
 		for _, name := range (*now)[len(was[i]):] {
 			m.dead = append(m.dead, name)
 		}
@@ -407,6 +421,9 @@ func (m *mixed) statement(depth int) {
 		m.line(depth, "%s = problem(%s)", r, m.int())
 		m.line(depth, "%s = 1 if %s else 0", r, r)
 		m.ints = append(m.ints, r)
+	case k < 28 && m.IntN(3) == 0:
+		m.n++
+		m.line(depth, "if %s: return [inc(x%d) for x%d in [%s, %s]]", m.cond(), m.n, m.n, m.int(), m.int())
 	default:
 		m.without(depth)
 	}
@@ -471,8 +488,8 @@ func (m *mixed) compound(depth int) {
 	n := 1 + m.IntN(3)
 	switch m.IntN(7) {
 	case 0, 1:
-		if !m.plain && m.IntN(5) == 0 {
-			m.line(depth, "if small(%s):", m.int())
+		if !m.plain && m.IntN(4) == 0 {
+			m.line(depth, "if %ssmall(%s):", m.oneOf("", "not "), m.int())
 		} else {
 			m.line(depth, "if %s:", m.cond())
 		}
@@ -487,7 +504,16 @@ func (m *mixed) compound(depth int) {
 		}
 	case 2:
 		was := m.scope()
-		over := m.oneOf(fmt.Sprintf("range(%d)", m.IntN(4)), fmt.Sprintf("range(%s %% 3)", m.atom()), "[3, 1]", "(2, 5)", "FIXED[\"a\"]")
+		if len(m.lists) > 0 && m.IntN(4) == 0 { // the list itself, which the body may try to change
+			l := m.of(m.lists)
+			i := m.fresh("i")
+			m.line(depth, "for %s in %s:", i, l)
+			m.line(depth+1, "%s = %s if type(%s) == \"int\" else 0", i, i, i)
+			m.ints = append(m.ints, i)
+			m.body(depth, n, was)
+			return
+		}
+		over := m.oneOf(fmt.Sprintf("range(%d)", m.IntN(4)), fmt.Sprintf("range(%s %% 3)", m.atom()), "[3, 1]", "(2, 5)", "FIXED[\"a\"]", "b\"ab\".elems()", "set([2, 2, 1])", fmt.Sprintf("range(5, %s %% 4, -2)", m.atom()))
 		if len(m.lists) > 0 && m.IntN(2) == 0 {
 			over = "[e for e in " + m.of(m.lists) + "[:3] if type(e) == \"int\"]"
 		}
@@ -529,18 +555,18 @@ func (m *mixed) compound(depth int) {
 		if m.plain {
 			m.line(depth, "while %s < 2:", w)
 		} else {
-			m.line(depth, "while small(%s + %d):", w, m.IntN(3))
+			m.line(depth, "while %s:", m.oneOf(fmt.Sprintf("small(%s + %d)", w, m.IntN(3)), fmt.Sprintf("not small(4 - %s)", w), fmt.Sprintf("not (not small(%s + 1))", w)))
 		}
 		m.line(depth+1, "%s += 1", w)
 		m.body(depth, n, was)
 	}
 }
 
-func (m *mixed) scope() [4][]string {
-	return [4][]string{slices.Clone(m.ints), slices.Clone(m.lists), slices.Clone(m.dicts), slices.Clone(m.tries)}
+func (m *mixed) scope() [5][]string {
+	return [5][]string{slices.Clone(m.ints), slices.Clone(m.lists), slices.Clone(m.dicts), slices.Clone(m.tries), slices.Clone(m.others)}
 }
 
-func (m *mixed) body(depth, n int, was [4][]string) {
+func (m *mixed) body(depth, n int, was [5][]string) {
 	m.loops++
 	m.suite(depth+1, n+1)
 	m.loops--
@@ -602,6 +628,8 @@ func (m *mixed) without(depth int) {
 		}
 	case k < 18:
 		m.line(depth, "%s += %s", m.of(m.ints), m.int())
+	case k < 20:
+		m.other(depth)
 	default:
 		v := m.fresh("v")
 		e := m.int()
@@ -611,4 +639,28 @@ func (m *mixed) without(depth int) {
 		m.line(depth, "%s = %s", v, e)
 		m.ints = append(m.ints, v)
 	}
+}
+
+// other assigns a value of another type, or compares two.
+func (m *mixed) other(depth int) {
+	if len(m.others) > 1 && m.IntN(3) == 0 {
+		v, a, b := m.fresh("v"), m.of(m.others), m.of(m.others)
+		m.line(depth, "%s = [%s == %s, %s in [%s], 1].index(%s)", v, a, b, a, b, m.oneOf("True", "False", "1"))
+		m.ints = append(m.ints, v)
+		return
+	}
+	list := []string{
+		fmt.Sprintf("range(%s, %s + 4, 3)", m.atom(), m.atom()), fmt.Sprintf("set([%s, 1, 2])", m.atom()), fmt.Sprintf("\"%%d é\" %% (%s)", m.atom()),
+		fmt.Sprintf("%s / 2", m.atom()), "twice", "sum", "b\"x\"", fmt.Sprintf("(%s, 1 << 80)", m.atom()), "None", fmt.Sprintf("{(%s, 1): [2]}", m.atom()), `error("B", "made")`,
+	}
+	for _, l := range m.lists {
+		list = append(list, fmt.Sprintf("(%s, %s)", l, m.atom()))
+	}
+	for _, r := range m.tries {
+		list = append(list, r+".error", r)
+	}
+	e := m.of(list)
+	o := m.fresh("o")
+	m.line(depth, "%s = %s", o, e)
+	m.others = append(m.others, o)
 }

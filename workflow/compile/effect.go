@@ -66,9 +66,7 @@ func (l *lowering) sleep(call *syntax.CallExpr, into *workflow.Code) {
 	}
 	l.step(workflow.Node{Kind: workflow.Sleep, Code: code}, syntax.Start(call))
 	if into != nil {
-		into.Text = strings.Replace(into.Text, workflow.ResultName, "None", 1)
-		into.Reads = slices.DeleteFunc(into.Reads, func(name string) bool { return name == workflow.ResultName })
-		l.step(workflow.Node{Kind: workflow.Do, Code: into}, syntax.Start(call))
+		l.step(workflow.Node{Kind: workflow.Do, Code: resultIs(into, "None")}, syntax.Start(call))
 	}
 }
 

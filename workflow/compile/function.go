@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.starlark.net/syntax"
 
@@ -270,13 +271,24 @@ func (l *lowering) result(x *workflow.Code, at syntax.Position) {
 	l.add(workflow.Node{Kind: workflow.Return, Code: x}, at)
 }
 
-// value returns the code of an expression; a call of an action is lowered first.
+// value returns the code of an expression; a call of an action is lowered first, also below not.
 func (l *lowering) value(x syntax.Expr) *workflow.Code {
 	if l.c.effect(x) == nil {
 		return l.code(x)
 	}
-	name := l.temp()
 	at := syntax.Start(x)
+	switch x := unparen(x).(type) {
+	case *syntax.Comprehension:
+		list := l.comprehension(x)
+		return &workflow.Code{Text: list, Line: at.Line, Col: at.Col, Reads: []string{list}}
+	case *syntax.UnaryExpr:
+		if x.Op == syntax.NOT {
+			code := l.value(x.X)
+			code.Text = "not " + code.Text
+			return code
+		}
+	}
+	name := l.temp()
 	l.effect(x, &workflow.Code{Text: " " + name + " = " + workflow.ResultName, Line: at.Line, Col: 1, Reads: []string{workflow.ResultName}, Writes: []string{name}})
 	l.known[name] = true
 	return &workflow.Code{Text: name, Line: at.Line, Col: at.Col, Reads: []string{name}}
@@ -292,32 +304,46 @@ func (l *lowering) assignment(s *syntax.AssignStmt) {
 		l.refuse(n, "an action is called in a statement of its own, before")
 		return
 	}
-	if comp, is := s.RHS.(*syntax.Comprehension); is {
-		l.comprehension(s, comp)
-		return
+	if comp, is := unparen(s.RHS).(*syntax.Comprehension); is {
+		into := l.into(s)
+		list := l.comprehension(comp)
+		l.step(workflow.Node{Kind: workflow.Do, Code: resultIs(into, list)}, syntax.Start(comp))
+	} else {
+		l.effect(s.RHS, l.into(s))
 	}
-	l.effect(s.RHS, l.into(s, workflow.ResultName))
 	for _, name := range l.vars.targets(s.LHS) {
 		l.known[name], l.vars.maybe[name] = true, true
 	}
 }
 
-// into returns the code that assigns the value of a variable to the target of a statement. What the interpreter
-// evaluates before the right side of d[k] += f() is evaluated in a node before.
-func (l *lowering) into(s *syntax.AssignStmt, value string) *workflow.Code {
-	lhs := s.LHS
-	for p, is := lhs.(*syntax.ParenExpr); is; p, is = lhs.(*syntax.ParenExpr) {
-		lhs = p.X
+// unparen returns an expression without the parentheses around it.
+func unparen(x syntax.Expr) syntax.Expr {
+	for p, is := x.(*syntax.ParenExpr); is; p, is = x.(*syntax.ParenExpr) {
+		x = p.X
 	}
+	return x
+}
+
+// resultIs returns the code that assigns the result, with a variable or None in place of the result.
+func resultIs(into *workflow.Code, name string) *workflow.Code {
+	into.Text = strings.Replace(into.Text, workflow.ResultName, name, 1)
+	into.Reads = slices.DeleteFunc(into.Reads, func(n string) bool { return n == workflow.ResultName })
+	if name != "None" {
+		into.Reads = append(into.Reads, name)
+	}
+	return into
+}
+
+// into returns the code that assigns the result to the target of a statement. What the interpreter evaluates before
+// the right side of d[k] += f() is evaluated in a node before.
+func (l *lowering) into(s *syntax.AssignStmt) *workflow.Code {
+	lhs := unparen(s.LHS)
 	index, is := lhs.(*syntax.IndexExpr)
 	if s.Op == syntax.EQ || !is {
 		if s.Op != syntax.EQ {
 			l.reads(s.LHS, nil)
 		}
-		into := l.target(s.LHS, s.Op)
-		into.Text = " " + l.c.text.node(s.LHS) + " " + s.Op.String() + " " + value
-		into.Reads[0] = value
-		return into
+		return l.target(s.LHS, s.Op)
 	}
 	at := syntax.Start(lhs)
 	object, key, old := l.temp(), l.temp(), l.temp()
@@ -330,8 +356,8 @@ func (l *lowering) into(s *syntax.AssignStmt, value string) *workflow.Code {
 		l.known[name] = true
 	}
 	return &workflow.Code{
-		Text: fmt.Sprintf(" %s %s %s; %s[%s] = %s", old, s.Op, value, object, key, old), Line: at.Line, Col: 1,
-		Reads: append(temps, value),
+		Text: fmt.Sprintf(" %s %s %s; %s[%s] = %s", old, s.Op, workflow.ResultName, object, key, old), Line: at.Line, Col: 1,
+		Reads: append(temps, workflow.ResultName),
 	}
 }
 
@@ -469,8 +495,9 @@ func (l *lowering) loop(head workflow.Node, at syntax.Position, body func()) {
 	l.meet(in.breaks, in.known, at)
 }
 
-// comprehension lowers a list of results of actions that run one after the other.
-func (l *lowering) comprehension(s *syntax.AssignStmt, comp *syntax.Comprehension) {
+// comprehension lowers a list of results of actions that run one after the other, and returns the variable that has it.
+func (l *lowering) comprehension(comp *syntax.Comprehension) (list string) {
+	list = l.temp()
 	var first *syntax.ForClause
 	if len(comp.Clauses) > 0 {
 		first, _ = comp.Clauses[0].(*syntax.ForClause)
@@ -478,19 +505,17 @@ func (l *lowering) comprehension(s *syntax.AssignStmt, comp *syntax.Comprehensio
 	switch {
 	case comp.Curly || first == nil || slices.ContainsFunc(comp.Clauses[1:], func(n syntax.Node) bool { _, is := n.(*syntax.ForClause); return is }):
 		l.refuse(comp, "a comprehension that calls actions has one for, and makes a list; write a loop")
-		return
+		return list
 	case slices.ContainsFunc(comp.Clauses, func(n syntax.Node) bool { return l.c.effect(n) != nil }):
 		l.refuse(comp, "an action is called in the body of a comprehension, not in its clauses; write a loop")
-		return
+		return list
 	}
 	for _, name := range l.vars.targets(first.Vars) {
 		if l.known[name] || l.vars.maybe[name] || l.vars.all[name] {
 			l.refuse(first.Vars, "variable %s of a comprehension that calls actions has the name of another one; rename it", name)
-			return
+			return list
 		}
 	}
-	list := l.temp()
-	into := l.into(s, list)
 	at := syntax.Start(comp)
 	l.step(workflow.Node{Kind: workflow.Do, Code: &workflow.Code{Text: " " + list + " = []", Line: at.Line, Col: 1, Writes: []string{list}}}, at)
 	l.known[list] = true
@@ -514,8 +539,5 @@ func (l *lowering) comprehension(s *syntax.AssignStmt, comp *syntax.Comprehensio
 	for _, name := range own {
 		delete(l.known, name)
 	}
-	l.step(workflow.Node{Kind: workflow.Do, Code: into}, at)
-	for _, name := range l.vars.targets(s.LHS) {
-		l.known[name], l.vars.maybe[name] = true, true
-	}
+	return list
 }

@@ -295,8 +295,9 @@ func interpreted(src, args string, actions *chance) (*outcomeOf, error) {
 		}
 		return &workflow.Result{Value: v}, nil
 	})
-	builtin("sleep", func(*starlark.Thread, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
-		return starlark.None, nil
+	builtin("sleep", func(_ *starlark.Thread, a starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+		_, err := workflow.Seconds(a[0])
+		return starlark.None, err
 	})
 	builtin("wait", func(*starlark.Thread, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
 		o.signals++
