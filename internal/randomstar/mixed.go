@@ -74,7 +74,7 @@ var Constructs = map[string]string{
 	"fail with a handled error": `fail\(\w+\.error\)`, "handler by type": `if \w+\.failed\("`, "handler by ancestor": `if \w+\.failed\("Base"\)`, "two statements in a line": `; `,
 	"helper": `h1\(`, "helper of a helper": `(?s)def h2.*h1\(.*def run`, "error as a value": `= problem\(`, "exchange": `(?m)^ +\w+, \w+ = \w+, \w+$`, "data through an action": `= echo\(`,
 	"loop without actions": `(?m)^ +while w\d+ < 2:$`, "helper that changes an element": `"\] \+= bump\(`, "negated action": `(if|while) not small\(`, "range as a value": `= range\(`, "set as a value": `= set\(`, "large int": `1 << 80`, "function as a value": `= (twice|sum)\b`,
-	"error as a variable": `o\d+ = r\d+\.error`, "comparison of values": `== o\d+, `, "loop over a list that may change": `(?m)for i\d+ in l\d+:$`, "loop over bytes": `\.elems\(\):`, "return of a comprehension of calls": `return \[inc`,
+	"error as a variable": `(?m) = r\d+\.error$`, "comparison of values": `\[\w+ == \w+, \w+ in \[`, "loop over a list that may change": `(?m)for i\d+ in l\d+:$`, "loop over bytes": `\.elems\(\):`, "return of a comprehension of calls": `return \[inc`,
 	"result of an action in a list": `if len\(\w+\) > 0: \w+\[0\] = `,
 }
 
@@ -110,11 +110,11 @@ func Mixed(seed uint64) *Source {
 	}
 	for i := range m.IntN(3) {
 		name := fmt.Sprintf("h%d", i+1)
-		m.function(name, "x, y = 3", []string{"x", "y"}, 5+m.IntN(5))
+		m.function(name, "x, y = 3", []string{"x", "y"}, 4+m.IntN(5))
 		m.helpers = append(m.helpers, name)
 	}
 	m.main = true
-	m.function("run", "n, m = 2", []string{"n", "m"}, 12+m.IntN(14))
+	m.function("run", "n, m = 2", []string{"n", "m"}, 10+m.IntN(12))
 	return &Source{m.lines}
 }
 
@@ -253,7 +253,7 @@ func (m *mixed) call(inside bool) string {
 	if !inside && len(m.lists) > 0 && m.IntN(8) == 0 {
 		return fmt.Sprintf("grow(%s, %s)", m.of(m.lists), m.int())
 	}
-	if !inside && len(m.dicts) > 0 && m.IntN(8) == 0 {
+	if !inside && len(m.dicts) > 0 && m.IntN(4) == 0 {
 		return fmt.Sprintf("bump(%s, %s)", m.of(m.dicts), m.int())
 	}
 	if len(m.helpers) > 0 && m.IntN(4) == 0 {
@@ -575,7 +575,7 @@ func (m *mixed) body(depth, n int, was [5][]string) {
 
 // without writes a statement without actions.
 func (m *mixed) without(depth int) {
-	switch k := m.IntN(22); {
+	switch k := m.IntN(26); {
 	case k < 2:
 		l := m.fresh("l")
 		m.line(depth, "%s = [%s, %s]", l, m.int(), m.int())
@@ -628,7 +628,7 @@ func (m *mixed) without(depth int) {
 		}
 	case k < 18:
 		m.line(depth, "%s += %s", m.of(m.ints), m.int())
-	case k < 20:
+	case k < 22:
 		m.other(depth)
 	default:
 		v := m.fresh("v")
@@ -643,7 +643,7 @@ func (m *mixed) without(depth int) {
 
 // other assigns a value of another type, or compares two.
 func (m *mixed) other(depth int) {
-	if len(m.others) > 1 && m.IntN(3) == 0 {
+	if len(m.others) > 1 && m.IntN(3) > 0 {
 		v, a, b := m.fresh("v"), m.of(m.others), m.of(m.others)
 		m.line(depth, "%s = [%s == %s, %s in [%s], 1].index(%s)", v, a, b, a, b, m.oneOf("True", "False", "1"))
 		m.ints = append(m.ints, v)
@@ -657,10 +657,12 @@ func (m *mixed) other(depth int) {
 		list = append(list, fmt.Sprintf("(%s, %s)", l, m.atom()))
 	}
 	for _, r := range m.tries {
-		list = append(list, r+".error", r)
+		list = append(list, r+".error", r+".error", r)
 	}
 	e := m.of(list)
-	o := m.fresh("o")
-	m.line(depth, "%s = %s", o, e)
-	m.others = append(m.others, o)
+	for range 1 + m.IntN(2) { // two equal ones are worth a comparison
+		o := m.fresh("o")
+		m.line(depth, "%s = %s", o, e)
+		m.others = append(m.others, o)
+	}
 }

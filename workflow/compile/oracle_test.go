@@ -86,7 +86,7 @@ func (s *statistics) add(o *statistics) {
 // check fails the test if programs of some kind were too rare to prove anything.
 func (s *statistics) check(t *testing.T, programs int) {
 	t.Helper()
-	least := programs / 50
+	least := programs / 100
 	for name := range s.patterns {
 		if s.constructs[name] < least {
 			t.Errorf("of %d programs only %d have %s, want %d", programs, s.constructs[name], name, least)
@@ -125,7 +125,7 @@ func compared(seed uint64, src *randomstar.Source, s *statistics) (why string) {
 		}
 	}()
 	text := src.Workflow()
-	for name, p := range s.patterns {
+	for name, p := range s.patterns { // any order: each on its own
 		if p.MatchString(text) {
 			s.constructs[name]++
 		}
@@ -148,7 +148,7 @@ func compared(seed uint64, src *randomstar.Source, s *statistics) (why string) {
 		return notAProgram + "it is refused: " + err.Error()
 	}
 	modes := []int{inOrder, anyOrder, loaded}
-	if seed%4 > 0 {
+	if seed%8 > 0 {
 		modes = modes[:2]
 	}
 	for _, mode := range modes {
