@@ -122,6 +122,7 @@ func TestWorkflow_IsRefusedWithItsPlace(t *testing.T) {
 		{"def run():\n    return 1\nworkflow('w', run)\nworkflow('w', run)\n", "p.star:4:1: there are two workflows \"w\""},
 		{"def run():\n    return 1\nhandle('workflow-start', lambda e: None)\nworkflow('w', run)\n", "workflow-start"},
 		{"def h():\n    while True: pass\n", "p.star:2:5: there is no while outside of workflows"},
+		{"a = action('a')\ndef run():\n    try:\n        a()\n    except E: pass\nworkflow('w', run)\n", "p.star:3:5: got try, want primary expression; handle an error with r = attempt("},
 		{"a = action('a')\ndef run():\n    a = 1\n    return a\nworkflow('w', run)\n", "p.star:3:5: a is the name of an action"},
 	} {
 		src := star.Source{Name: "p", Entry: "p.star", Files: map[string]string{"p.star": c[0], "q.star": "def f(): return 1\n"}}

@@ -47,6 +47,16 @@ var hints = []hint{
 	{message: pattern(`not within a function`), advice: `a file declares: load, def, constants and workflow(...)`},
 }
 
+var declaresWorkflow = pattern(`(?m)^workflow\(`)
+
+// Explain adds advice to an error of the parser in a file that declares workflows.
+func Explain(src []byte, err error) error {
+	if !declaresWorkflow.Match(src) {
+		return err
+	}
+	return newText(src).explained(err)
+}
+
 // explained adds advice to an error of the parser or the resolver.
 func (t text) explained(err error) error {
 	var at syntax.Error
