@@ -391,8 +391,11 @@ func (m *mixed) statement(depth int) {
 		} else {
 			l = m.fresh("l")
 		}
-		m.n++
-		x := fmt.Sprintf("x%d", m.n)
+		x := m.oneOf(m.of(m.ints), m.of(m.lists)) // which it hides
+		if m.IntN(2) == 0 {
+			x = m.fresh("x")
+			m.dead = append(m.dead, x)
+		}
 		m.line(depth, "%s %s [inc(%s) for %s in %s if type(%s) == \"int\" and %s < 9]", l, op, x, x, over+"[:3]", x, x)
 		if op == "=" {
 			m.lists = append(m.lists, l)

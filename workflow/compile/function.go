@@ -2,6 +2,7 @@ package compile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -510,20 +511,13 @@ func (l *lowering) comprehension(comp *syntax.Comprehension) (list string) {
 		l.refuse(comp, "an action is called in the body of a comprehension, not in its clauses; write a loop")
 		return list
 	}
-	for _, name := range l.vars.targets(first.Vars) {
-		if l.known[name] || l.vars.maybe[name] || l.vars.all[name] {
-			l.refuse(first.Vars, "variable %s of a comprehension that calls actions has the name of another one; rename it", name)
-			return list
-		}
-	}
 	at := syntax.Start(comp)
-	l.step(workflow.Node{Kind: workflow.Do, Code: &workflow.Code{Text: " " + list + " = []", Line: at.Line, Col: 1, Writes: []string{list}}}, at)
-	l.known[list] = true
-	own := l.vars.targets(first.Vars)
-	l.vars.declare(own)
-	l.loop(workflow.Node{Kind: workflow.Loop, Code: l.code(first.X)}, first.For, func() {
+	l.do(" "+list+" = []", at, nil, []string{list})
+	over := l.code(first.X) // outside of the scope of the names
+	defer l.hide(l.vars.targets(first.Vars), at)()
+	l.loop(workflow.Node{Kind: workflow.Loop, Code: over}, first.For, func() {
 		l.f.Nodes[len(l.f.Nodes)-1].Into = l.target(first.Vars, syntax.EQ)
-		for _, name := range own {
+		for _, name := range l.vars.targets(first.Vars) {
 			l.known[name] = true
 		}
 		for _, clause := range comp.Clauses[1:] {
@@ -535,9 +529,35 @@ func (l *lowering) comprehension(comp *syntax.Comprehension) (list string) {
 		}
 		l.effect(comp.Body, &workflow.Code{Text: " " + list + ".append(" + workflow.ResultName + ")", Line: at.Line, Col: 1, Reads: []string{list, workflow.ResultName}})
 	})
-	l.vars.undeclare(own)
-	for _, name := range own {
-		delete(l.known, name)
-	}
 	return list
+}
+
+// do adds a node with statements of this compiler.
+func (l *lowering) do(text string, at syntax.Position, reads, writes []string) {
+	l.step(workflow.Node{Kind: workflow.Do, Code: &workflow.Code{Text: text, Line: at.Line, Col: 1, Reads: reads, Writes: writes}}, at)
+	for _, name := range writes {
+		l.known[name] = true
+	}
+}
+
+// hide begins the scope of names that hide variables of the function. The returned function ends it.
+func (l *lowering) hide(own []string, at syntax.Position) func() {
+	added := slices.DeleteFunc(slices.Clone(own), func(name string) bool { return l.vars.all[name] })
+	l.vars.declare(added)
+	kept := map[string]string{} // their values, by name
+	for _, name := range own {
+		if l.known[name] && kept[name] == "" {
+			kept[name] = l.temp()
+			l.do(" "+kept[name]+" = "+name, at, []string{name}, []string{kept[name]})
+		}
+	}
+	return func() {
+		l.vars.undeclare(added)
+		for _, name := range own {
+			delete(l.known, name)
+		}
+		for _, name := range slices.Sorted(maps.Keys(kept)) {
+			l.do(" "+name+" = "+kept[name], at, []string{kept[name]}, []string{name})
+		}
+	}
 }
