@@ -91,13 +91,18 @@ func (s *stage) play(t *testing.T, d *datadriven.TestData) string {
 	if err := do(s, d); err != nil {
 		s.lines = append(s.lines, "error: "+err.Error())
 	}
+	if d.HasArg("quiet") {
+		s.lines = s.lines[max(len(s.lines)-2, 0):]
+	}
 	if len(s.lines) == 0 {
 		return "nothing\n"
 	}
 	return strings.Join(s.lines, "\n") + "\n"
 }
 
-func (s *stage) say(format string, args ...any) { s.lines = append(s.lines, fmt.Sprintf(format, args...)) }
+func (s *stage) say(format string, args ...any) {
+	s.lines = append(s.lines, fmt.Sprintf(format, args...))
+}
 
 // close checks that a run which has ended has left nothing.
 func (s *stage) close(t *testing.T) {

@@ -421,6 +421,9 @@ func (p *Policy) again(f *Failure, attempt int) (pause int64, again bool) {
 	if p == nil || attempt >= max(p.Attempts, 1) || len(p.On) > 0 && !slices.ContainsFunc(p.On, f.is) {
 		return 0, false
 	}
+	if p.Backoff == 0 { // and 0 times an infinite factor is no number
+		return 0, true
+	}
 	limit := float64(p.MaxBackoff)
 	if limit == 0 {
 		limit = day

@@ -71,7 +71,7 @@ var Constructs = map[string]string{
 	"parallel with a filter": `parallel\(\[.* if \w+ != 7\]`, "collected errors": `on_error = "collect"`, "attempt": `attempt\((inc|add)`, "attempt of parallel": `attempt\(parallel\(`,
 	"attempt of a helper": `attempt\(h\d`, "attempt of a retry": `attempt\(retry\(`, "retry": `retry\(`, "retry by type": `on = \["`, "backoff": `backoff`, "retry of a timeout": `retry\(timeout\(`,
 	"timeout": `timeout\(`, "sleep": `sleep\(`, "wait": `wait\("s"\)`, "wait with timeout": `wait\("never"`, "fail": `: fail\("no"\)`, "fail with an error": `: fail\(error\(`,
-	"fail with a handled error": `fail\(\w+\.error\)`, "handler by type": `if \w+\.failed\("`, "handler by ancestor": `if \w+\.failed\("Base"\)`, "two statements in a line": `; `,
+	"fail with a handled error": `fail\(\w+\.error\)`, "handler by type": `if \w+\.failed\("`, "handler by ancestor": `if \w+\.failed\("Base"\)`, "two statements in a line": `; `, "two calls in a line": `\); \w+ \+= .*; `,
 	"helper": `h1\(`, "helper of a helper": `(?s)def h2.*h1\(.*def run`, "error as a value": `= problem\(`, "exchange": `(?m)^ +\w+, \w+ = \w+, \w+$`, "data through an action": `= echo\(`,
 	"loop without actions": `(?m)^ +while w\d+ < 2:$`, "helper that changes an element": `"\] \+= bump\(`, "negated action": `(if|while) not small\(`, "range as a value": `= range\(`, "set as a value": `= set\(`, "large int": `1 << 80`, "function as a value": `= (twice|sum)\b`,
 	"error as a variable": `(?m) = r\d+\.error$`, "comparison of values": `\[\w+ == \w+, \w+ in \[`, "loop over a list that may change": `(?m)for i\d+ in l\d+:$`, "loop over bytes": `\.elems\(\):`, "return of a comprehension of calls": `return \[inc`,
@@ -228,6 +228,8 @@ func (m *mixed) int() string {
 		if len(m.dicts) > 0 {
 			return fmt.Sprintf("%s[\"n\"]", m.of(m.dicts))
 		}
+	case 12:
+		return fmt.Sprintf("len(\"é%d\")", m.IntN(5))
 	case 11:
 		if m.IntN(8) == 0 {
 			return fmt.Sprintf("%s // %s", m.atom(), m.atom()) // may be a division by zero
@@ -353,7 +355,11 @@ func (m *mixed) statement(depth int) {
 	case k < 4:
 		c := m.call(false)
 		v := m.fresh("v")
-		m.line(depth, "%s = %s", v, c)
+		if m.IntN(4) == 0 {
+			m.line(depth, "%s = %s; %s += %s; %s = %s", v, c, v, m.atom(), v, m.call(false))
+		} else {
+			m.line(depth, "%s = %s", v, c)
+		}
 		m.ints = append(m.ints, v)
 	case k < 5:
 		m.line(depth, "%s = %s", m.of(m.ints), m.call(false))

@@ -143,7 +143,7 @@ func compared(seed uint64, src *randomstar.Source, s *statistics) (why string) {
 	if want.racy {
 		s.outcomes["racy"]++
 	}
-	p, err := prepared(text, seed%8 == 0)
+	p, err := prepared(text, seed)
 	if err != nil {
 		return notAProgram + "it is refused: " + err.Error()
 	}
@@ -178,10 +178,17 @@ func compared(seed uint64, src *randomstar.Source, s *statistics) (why string) {
 	return ""
 }
 
-// prepared compiles a program, and with stored makes it again from its stored form.
-func prepared(text string, stored bool) (*workflow.Program, error) {
+// prepared compiles a program: for some seeds from a text with other ends of lines, from its stored form, or as a part
+// of a file of a program.
+func prepared(text string, seed uint64) (*workflow.Program, error) {
+	switch seed % 16 {
+	case 1:
+		text = strings.ReplaceAll(text, "\n", "\r\n")
+	case 2:
+		return partOfAFile(text)
+	}
 	p, err := program("w.star", []byte(text))
-	if err != nil || !stored {
+	if err != nil || seed%16 != 3 {
 		return p, err
 	}
 	data, err := p.Graph.Encode()
@@ -189,6 +196,27 @@ func prepared(text string, stored bool) (*workflow.Program, error) {
 		return nil, err
 	}
 	g, err := workflow.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	return workflow.Prepare(g)
+}
+
+// declared are the declarations of the actions in a file of a program.
+const declared = `add = action("add"); echo = action("echo"); inc = action("inc"); part = action("part"); small = action(name = "small")`
+
+func partOfAFile(text string) (*workflow.Program, error) {
+	_, rest, _ := strings.Cut(text, "\n")
+	text = declared + "\n" + rest + "\nhandle('e', plain)\n"
+	f, err := workflow.Dialect().Parse("w.star", text, 0)
+	if err != nil {
+		return nil, err
+	}
+	list, actions, err := Declarations(f)
+	if err != nil {
+		return nil, err
+	}
+	g, err := Within(Source{Filename: "w.star", Text: []byte(text), Name: list[0].Name, Entry: list[0].Entry, Actions: actions})
 	if err != nil {
 		return nil, err
 	}
