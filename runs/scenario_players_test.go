@@ -68,7 +68,7 @@ type inMemoryPlayer struct {
 	now    int64
 	timers map[string]int64
 	open   []*attempted
-	end_   string
+	result string
 }
 
 func newInMemoryPlayer(t testing.TB, src, how string, now time.Time) *inMemoryPlayer {
@@ -133,11 +133,11 @@ func (m *inMemoryPlayer) apply(e *workflow.Effects) {
 	case o == nil:
 		return
 	case o.Error == nil:
-		m.end_ = "result " + parsed(m.TB, o.Result).String()
+		m.result = "result " + parsed(m.TB, o.Result).String()
 	case o.Error.Name == workflow.CancelledError:
-		m.end_ = "cancelled: " + o.Error.Message
+		m.result = "cancelled: " + o.Error.Message
 	default:
-		m.end_ = "failed " + o.Error.Error() + detailOf(failureValue(o.Error))
+		m.result = "failed " + o.Error.Error() + detailOf(failureValue(o.Error))
 	}
 	m.open, m.timers = nil, map[string]int64{}
 }
@@ -209,7 +209,7 @@ func (m *inMemoryPlayer) pass(d time.Duration) {
 }
 
 func (m *inMemoryPlayer) pending() []*attempted { return m.open }
-func (m *inMemoryPlayer) outcome() string       { return m.end_ }
+func (m *inMemoryPlayer) outcome() string       { return m.result }
 func (m *inMemoryPlayer) waits() []string       { return waitsOf(m.run.Open(), m.timers, m.now) }
 
 func (m *inMemoryPlayer) trace() string {

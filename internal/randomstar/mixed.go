@@ -334,9 +334,7 @@ func (m *mixed) suite(depth, n int) {
 
 func (m *mixed) leave(was [5][]string) {
 	for i, now := range [5]*[]string{&m.ints, &m.lists, &m.dicts, &m.tries, &m.others} {
-		for _, name := range (*now)[len(was[i]):] {
-			m.dead = append(m.dead, name)
-		}
+		m.dead = append(m.dead, (*now)[len(was[i]):]...)
 		*now = slices.Clone(was[i])
 	}
 }

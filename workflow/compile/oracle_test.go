@@ -38,7 +38,7 @@ func TestRandomPrograms_HaveTheOutcomeOfTheInterpreter(t *testing.T) {
 					src := randomstar.Mixed(seed)
 					why := compared(seed, src, stats[part])
 					if why == "" {
-						if n := i / parts; n > 0 && n%10_000 == 0 {
+						if n := i / parts; n > 0 && n%2_500 == 0 {
 							t.Logf("%d programs", n)
 						}
 						continue
@@ -286,7 +286,6 @@ type oracle struct {
 	signals int
 	// answered reports that the last error is that of an action, and may be tried again.
 	answered bool
-	run      starlark.Callable
 }
 
 // thunk is a call to be made.
