@@ -108,13 +108,17 @@ func Mixed(seed uint64) *Source {
 		"    r = attempt(\x01inc(x))",
 		"    return r.error",
 	}
+	size := 1 // most programs are small, so that there can be many
+	if seed%5 == 0 {
+		size = 2
+	}
 	for i := range m.IntN(3) {
 		name := fmt.Sprintf("h%d", i+1)
-		m.function(name, "x, y = 3", []string{"x", "y"}, 4+m.IntN(5))
+		m.function(name, "x, y = 3", []string{"x", "y"}, size*(2+m.IntN(3)))
 		m.helpers = append(m.helpers, name)
 	}
 	m.main = true
-	m.function("run", "n, m = 2", []string{"n", "m"}, 10+m.IntN(12))
+	m.function("run", "n, m = 2", []string{"n", "m"}, size*(5+m.IntN(6)))
 	return &Source{m.lines}
 }
 
