@@ -55,6 +55,8 @@ func appendJSON(b []byte, v starlark.Value, depth int) (_ []byte, err error) {
 			_ = d.SetKey(starlark.String("detail"), v.Detail)
 		}
 		return appendJSON(b, d, depth)
+	case *Result:
+		return nil, errors.New("the result of attempt cannot be given away; give its value or its error")
 	case *starlark.Dict:
 		return appendObject(b, v, depth)
 	case starlark.Indexable: // lists, tuples, ranges
