@@ -459,7 +459,11 @@ func (t text) stmts(list []syntax.Stmt) string {
 		if rest, is := strings.CutPrefix(what, "elif"); is { // the tree has it as an if in an else
 			what = "if  " + rest
 		}
-		out = append(out, indent+what)
+		if line > start.Line { // in the line of the one before
+			out[len(out)-1] += "; " + what
+		} else {
+			out = append(out, indent+what)
+		}
 		line = end.Line + 1
 	}
 	return strings.Join(out, "\n")
