@@ -25,7 +25,7 @@ var mixedPrograms = flag.Int("mixed-programs", 5000, "how many random programs w
 // Random programs with every construct, whose actions fail at random, have the outcome of the ordinary interpreter, and
 // call the same actions: if one thing happens after the other, in the same order; if actions end and timers fire in any
 // order, answers arrive twice, and the run is loaded at any time from a snapshot or from its inputs. A program that differs is
-shrunk. For more of them: go test ./workflow/compile -run HaveTheOutcome -timeout 3h -args -mixed-programs=1000000
+// shrunk. For more of them: go test ./workflow/compile -run HaveTheOutcome -timeout 3h -args -mixed-programs=1000000
 func TestRandomPrograms_HaveTheOutcomeOfTheInterpreter(t *testing.T) {
 	const parts = 4
 	stats := make([]*statistics, parts)
