@@ -596,6 +596,6 @@ func (x *timetable) do(step string) {
 	case "set":
 		x.set(`"workflow":"w","every":"15m"`)
 	default:
-		x.send("workflow-schedule-"+step, "", `{"schedule":"n"}`)
+		x.send("workflow-schedule-"+step, "", `{"schedule":"n","answer":true}`)
 	}
 }

@@ -160,7 +160,7 @@ func TestDeadline_OfTheWorkflowAndOfTheStart(t *testing.T) {
 	if got := w.send(StreamStart, "", `{"workflow":"w","run":"short","deadline":"1h"}`); got.String() != `{"run":"short","started":false,"state":"failed"}` {
 		t.Error(got)
 	}
-	for deadline, want := range map[string]string{`"soon"`: `the deadline: "soon" is not a duration`, `0`: "the deadline: 0 is not longer than nothing", `"-1h"`: "not longer than nothing", `[]`: "a duration is a number of seconds or a text", `1e300`: "a duration must be at most"} {
+	for deadline, want := range map[string]string{`"soon"`: `the deadline: "soon" is not a duration`, `0`: "the deadline: 0 is not longer than nothing", `"-1h"`: "not longer than nothing", `[]`: "a duration is a number of seconds or a text", `1e300`: "a duration must be a number of at most"} {
 		if rc := w.sent(StreamStart, "", `{"workflow":"w","run":"bad","deadline":`+deadline+`}`); rc.Outcome != model.Failed || !strings.Contains(rc.Error, want) {
 			t.Errorf("%s: %s", deadline, rc.Error)
 		}

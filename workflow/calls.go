@@ -45,8 +45,8 @@ func (r *Run) call(f *frame, n *Node, at int) error {
 
 // fan starts all calls of a fan-out. It evaluates all arguments before it starts the first call.
 func (r *Run) fan(f *frame, n *Node, at int) error {
-	var list []called
 	if n.Each == nil {
+		var list []called
 		for i := range n.Calls {
 			args, named, err := r.arguments(f, &n.Calls[i])
 			if err != nil {
@@ -56,27 +56,36 @@ func (r *Run) fan(f *frame, n *Node, at int) error {
 		}
 		return r.start(f, n.Edges[0].To, list)
 	}
-	over, err := r.eval(n.Each.Over, f.vars)
+	list, err := r.elements(f, n, at)
 	if err != nil {
 		return err
 	}
+	return r.start(f, n.Edges[0].To, list)
+}
+
+// elements evaluates the calls of a fan-out over elements.
+func (r *Run) elements(f *frame, n *Node, at int) (list []called, err error) {
+	over, err := r.eval(n.Each.Over, f.vars)
+	if err != nil {
+		return nil, err
+	}
 	l := loop{}
 	if err := l.iterate(over); err != nil {
-		return err
+		return nil, err
 	}
 	defer l.iter.Done()
 	inner := &frame{fn: f.fn, vars: maps.Clone(f.vars)} // with its own scope for the names of its elements
 	for v := starlark.Value(nil); l.iter.Next(&v); {
 		if len(list) == maxOpen {
-			return &Failure{Name: LimitError, Message: fmt.Sprintf("a fan-out of more than %d", maxOpen)}
+			return nil, &Failure{Name: LimitError, Message: fmt.Sprintf("a fan-out of more than %d", maxOpen)}
 		}
 		if err := r.assign(inner, n.Each.Target, v); err != nil {
-			return err
+			return nil, err
 		}
 		if n.Each.If != nil {
 			is, err := r.eval(n.Each.If, inner.vars)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if !is.Truth() {
 				continue
@@ -84,11 +93,11 @@ func (r *Run) fan(f *frame, n *Node, at int) error {
 		}
 		args, named, err := r.arguments(inner, &n.Calls[0])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		list = append(list, called{at, 0, &n.Calls[0], args, named})
 	}
-	return r.start(f, n.Edges[0].To, list)
+	return list, nil
 }
 
 // start starts calls that the frame then waits for at a node. Without calls the frame continues at once.
@@ -109,7 +118,7 @@ func (r *Run) start(f *frame, at int, list []called) error {
 		if c.call.Func != "" {
 			child, err := r.enter(f, i, r.program.funcs[c.call.Func], c.args, c.named)
 			if err != nil {
-				if err := r.settle(f, i, failureOf(err), undoing{}); err != nil {
+				if err := r.settle(f, i, nil, failureOf(err), undoing{}); err != nil {
 					return err
 				}
 				continue
@@ -120,7 +129,7 @@ func (r *Run) start(f *frame, at int, list []called) error {
 		w := &work{id: key + "/" + strconv.Itoa(i), frame: f, slot: i, node: c.node, number: c.number, call: c.call, attempt: 1}
 		if err := w.take(c); err != nil {
 			err = fmt.Errorf("arguments of %s: %w", c.call.describe(), err)
-			if err := r.settle(f, i, failureOf(err), undoing{}); err != nil {
+			if err := r.settle(f, i, nil, failureOf(err), undoing{}); err != nil {
 				return err
 			}
 			continue
@@ -149,7 +158,7 @@ func (r *Run) done(w *work, result jsontext.Value) error {
 		}
 	}
 	delete(r.works, w.id)
-	r.settled(w.frame, w.slot, v)
+	r.settled(w.frame, w.slot, v, nil)
 	return nil
 }
 
@@ -175,48 +184,48 @@ func (r *Run) failed(w *work, f *Failed) error {
 		return nil
 	}
 	delete(r.works, w.id)
-	r.settled(w.frame, w.slot, fail)
+	r.settled(w.frame, w.slot, nil, fail)
 	return nil
 }
 
 // settled is settle, and fails the frame if it cannot continue.
-func (r *Run) settled(f *frame, slot int, v starlark.Value) {
-	if err := r.settle(f, slot, v, undoing{}); err != nil {
+func (r *Run) settled(f *frame, slot int, v starlark.Value, why *Failure) {
+	if err := r.settle(f, slot, v, why, undoing{}); err != nil {
 		r.fail(f, failureOf(err))
 	}
 }
 
 // failCall is settled for a call that has failed, and left the undo steps of calls that have failed with it.
 func (r *Run) failCall(f *frame, slot int, why *Failure, left undoing) {
-	if err := r.settle(f, slot, why, left); err != nil {
+	if err := r.settle(f, slot, nil, why, left); err != nil {
 		r.fail(f, failureOf(err))
 	}
 }
 
-// settle records the result of a call: a value, or a *Failure. Undo steps are executed where a failure is handled,
-// before it is.
-func (r *Run) settle(f *frame, slot int, v starlark.Value, left undoing) error {
+// settle records the outcome of a call: a value, which may be an error that a function has returned, or a failure. Undo
+// steps are executed where a failure is handled, before it is.
+func (r *Run) settle(f *frame, slot int, v starlark.Value, why *Failure, left undoing) error {
 	a := f.wait
 	if a == nil || slot >= len(a.results) || a.results[slot] != nil || a.got >= a.need {
 		r.bug = fmt.Errorf("%w: call %d of %s", ErrOverflow, slot, f.id)
 		return nil
 	}
 	n := r.node(f, a.node)
-	fail, failed := v.(*Failure)
 	switch {
 	case f.isStep():
-		r.stepEnded(f, v)
+		r.stepEnded(f, why)
 		return nil
-	case failed && !n.Collect:
-		return r.settleFailure(f, n, fail, left)
-	case failed && !left.idle():
-		left.why = fail
+	case why != nil && !n.Collect:
+		return r.settleFailure(f, n, why, left)
+	case why != nil && !left.idle():
+		left.why = why
 		r.undo(f, slot, left)
 		return nil
-	}
-	if a.results[slot] = v; failed {
+	case why != nil:
+		v = why
 		r.mark(f, a.node, failedAt)
 	}
+	a.results[slot] = v
 	if a.got++; a.got == a.need {
 		return r.complete(f)
 	}

@@ -15,9 +15,21 @@ type Program struct {
 	Version string
 	code    map[*Code]*starlark.Function
 	globals starlark.StringDict
-	funcs   map[string]int
+	// builtins are the predeclared functions, which variables may hold.
+	builtins starlark.StringDict
+	funcs    map[string]int
 	// first is the number of the first node of each function, among all nodes, and behind them the number of nodes.
 	first []int
+}
+
+// function returns a function that variables may hold, by its name, nil if there is none.
+func (p *Program) function(name string) starlark.Value {
+	for _, names := range []starlark.StringDict{p.globals, p.builtins, starlark.Universe} {
+		if v := names[name]; v != nil {
+			return v
+		}
+	}
+	return nil
 }
 
 // Dialect returns the language of code: Starlark with while and sets.
@@ -135,6 +147,7 @@ func (m *module) parse(text string, line int32) {
 func (m *module) compile() error {
 	builtins := Builtins()
 	maps.Copy(builtins, m.functions)
+	m.p.builtins = builtins
 	program, err := starlark.FileProgram(m.file, builtins.Has)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
 )
 
 // Failure is an error as programs see it: a type, its ancestors (the nearest first), and a message. As a
@@ -34,7 +35,10 @@ func (f *Failure) Error() string { return f.Name + ": " + f.Message }
 // is reports whether the failure has a type or descends from it.
 func (f *Failure) is(typ string) bool { return f.Name == typ || slices.Contains(f.Ancestors, typ) }
 
-var _ starlark.HasAttrs = (*Failure)(nil)
+var (
+	_ starlark.HasAttrs   = (*Failure)(nil)
+	_ starlark.Comparable = (*Failure)(nil)
+)
 
 // String returns the text that print shows.
 func (f *Failure) String() string { return fmt.Sprintf("error(%q, %q)", f.Name, f.Message) }
@@ -55,6 +59,37 @@ func (f *Failure) Truth() starlark.Bool { return true }
 // Hash fails: an error cannot be a key.
 func (f *Failure) Hash() (uint32, error) { return 0, errors.New("unhashable type: error") }
 
+// CompareSameType compares errors by value: a run that is loaded has other objects.
+func (f *Failure) CompareSameType(op syntax.Token, other starlark.Value, depth int) (bool, error) {
+	o := other.(*Failure)
+	same := f == o
+	if !same && f.Name == o.Name && f.Message == o.Message && slices.Equal(f.Ancestors, o.Ancestors) {
+		var err error
+		if same, err = starlark.EqualDepth(orNone(f.Detail), orNone(o.Detail), depth-1); err != nil {
+			return false, err
+		}
+	}
+	return equality(op, same, "errors")
+}
+
+// equality is the result of == or !=, the only comparisons of values without an order.
+func equality(op syntax.Token, same bool, what string) (bool, error) {
+	switch op {
+	case syntax.EQL:
+		return same, nil
+	case syntax.NEQ:
+		return !same, nil
+	}
+	return false, fmt.Errorf("%s have no order", what)
+}
+
+func orNone(v starlark.Value) starlark.Value {
+	if v == nil {
+		return starlark.None
+	}
+	return v
+}
+
 // Attr returns an attribute of an error.
 func (f *Failure) Attr(name string) (starlark.Value, error) {
 	switch name {
@@ -63,10 +98,7 @@ func (f *Failure) Attr(name string) (starlark.Value, error) {
 	case "message":
 		return starlark.String(f.Message), nil
 	case "detail":
-		if f.Detail == nil {
-			return starlark.None, nil
-		}
-		return f.Detail, nil
+		return orNone(f.Detail), nil
 	case "undone":
 		if f.Undone == nil {
 			return starlark.None, nil
@@ -125,7 +157,10 @@ type Result struct {
 	Error *Failure
 }
 
-var _ starlark.HasAttrs = (*Result)(nil)
+var (
+	_ starlark.HasAttrs   = (*Result)(nil)
+	_ starlark.Comparable = (*Result)(nil)
+)
 
 // String returns the text that print shows.
 func (r *Result) String() string {
@@ -152,6 +187,23 @@ func (r *Result) Truth() starlark.Bool { return r.Error == nil }
 
 // Hash fails: a result cannot be a key.
 func (r *Result) Hash() (uint32, error) { return 0, errors.New("unhashable type: attempt") }
+
+// CompareSameType compares results by value.
+func (r *Result) CompareSameType(op syntax.Token, other starlark.Value, depth int) (bool, error) {
+	o := other.(*Result)
+	same := r == o
+	if !same && (r.Error == nil) == (o.Error == nil) {
+		a, b := r.Value, o.Value
+		if r.Error != nil {
+			a, b = r.Error, o.Error
+		}
+		var err error
+		if same, err = starlark.EqualDepth(a, b, depth-1); err != nil {
+			return false, err
+		}
+	}
+	return equality(op, same, "results of attempts")
+}
 
 // Attr returns an attribute of a result.
 func (r *Result) Attr(name string) (starlark.Value, error) {

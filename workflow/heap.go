@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,7 +116,7 @@ func (s *saver) value(v starlark.Value, depth int) (jsontext.Value, error) {
 		t.Result = r
 	case starlark.Callable:
 		name := v.Name()
-		if s.p.globals[name] != starlark.Value(v) && starlark.Universe[name] != starlark.Value(v) {
+		if s.p.function(name) != starlark.Value(v) {
 			return nil, fmt.Errorf("function %s cannot be kept while the workflow waits: only those at the top of its file can", name)
 		}
 		t.Global = &name
@@ -145,25 +146,30 @@ func encoded(s string) *string {
 	return &text
 }
 
-// rangeOf returns the start, end and step of a range, whose type is not exported.
+// rangeOf returns the start, end and step of a range. Its type is not exported, and only its text has them: the end
+// cannot be computed from the elements.
 func rangeOf(v starlark.Value) (r [3]int, is bool) {
-	list, indexable := v.(starlark.Indexable)
-	if !indexable || v.Type() != "range" {
+	if v.Type() != "range" {
 		return r, false
 	}
-	at := func(i int) int {
-		n, _ := starlark.AsInt32(list.Index(i))
-		return n
+	r = [3]int{0, 0, 1}
+	var parts []int
+	for _, field := range strings.FieldsFunc(v.String(), func(c rune) bool { return strings.ContainsRune("range(,) ", c) }) {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			return r, false
+		}
+		parts = append(parts, n)
 	}
-	switch n := list.Len(); n {
-	case 0:
-		return [3]int{0, 0, 1}, true
+	switch len(parts) {
 	case 1:
-		return [3]int{at(0), at(0) + 1, 1}, true
+		r[1] = parts[0]
+	case 2, 3:
+		copy(r[:], parts)
 	default:
-		step := at(1) - at(0)
-		return [3]int{at(0), at(0) + n*step, step}, true
+		return r, false
 	}
+	return r, true
 }
 
 func (s *saver) failure(f *Failure, depth int) (*storedFailure, error) {
@@ -305,7 +311,15 @@ func (l *loader) fill(v starlark.Value, o *object) error {
 }
 
 func (l *loader) value(data jsontext.Value) (starlark.Value, error) {
-	if data.Kind() != '{' {
+	switch data.Kind() {
+	case '{':
+	case '0': // an int, however large: the bound of FromJSON is for numbers from outside
+		i, ok := new(big.Int).SetString(string(data), 10)
+		if !ok {
+			return nil, fmt.Errorf("%.30s is no int", data)
+		}
+		return starlark.MakeBigInt(i), nil
+	default:
 		return FromJSON(data)
 	}
 	var t tagged
@@ -340,10 +354,7 @@ func (l *loader) value(data jsontext.Value) (starlark.Value, error) {
 		args := starlark.Tuple{starlark.MakeInt(t.Range[0]), starlark.MakeInt(t.Range[1]), starlark.MakeInt(t.Range[2])}
 		return starlark.Call(&starlark.Thread{}, starlark.Universe["range"], args, nil)
 	case t.Global != nil:
-		if v := l.p.globals[*t.Global]; v != nil {
-			return v, nil
-		}
-		if v := starlark.Universe[*t.Global]; v != nil {
+		if v := l.p.function(*t.Global); v != nil {
 			return v, nil
 		}
 		return nil, fmt.Errorf("the program has no %s", *t.Global)

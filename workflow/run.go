@@ -236,9 +236,11 @@ func (r *Run) bind(f *frame, args starlark.Tuple, named *starlark.Dict) error {
 		case p.Default == nil:
 			return fmt.Errorf("%s needs argument %s", fn.Name, p.Name)
 		default:
-			if f.vars[p.Name], err = r.eval(p.Default, nil); err != nil {
+			if v, err = r.eval(p.Default, nil); err != nil {
 				return err
 			}
+			v.Freeze() // as in the interpreter, where all calls share it
+			f.vars[p.Name] = v
 		}
 	}
 	if given < named.Len() {
@@ -409,6 +411,16 @@ func (l *loop) iterate(over starlark.Value) error {
 	if it == nil {
 		return fmt.Errorf("a %s cannot be gone through", over.Type())
 	}
+	switch over.(type) {
+	case *starlark.List, *starlark.Dict, *starlark.Set, starlark.Tuple:
+	default:
+		if over.Type() == "range" {
+			break
+		}
+		list := starlark.NewList(slices.Collect(starlark.Elements(over.(starlark.Iterable)))) // which can be stored, other than "abc".elems()
+		it.Done()
+		over, it = list, list.Iterate()
+	}
 	l.over, l.iter = over, it
 	return nil
 }
@@ -529,8 +541,8 @@ func Seconds(v starlark.Value) (float64, error) {
 	} else if seconds, is = starlark.AsFloat(v); !is {
 		return 0, fmt.Errorf("a duration is a number of seconds or a text such as \"90s\", not a %s", v.Type())
 	}
-	if math.IsNaN(seconds) || seconds > maxSleep {
-		return 0, fmt.Errorf("%v: a duration must be at most %d seconds", v, int64(maxSleep))
+	if math.IsNaN(seconds) || math.IsInf(seconds, 0) || seconds > maxSleep {
+		return 0, fmt.Errorf("%v: a duration must be a number of at most %d seconds", v, int64(maxSleep))
 	}
 	return seconds, nil
 }
@@ -547,7 +559,7 @@ func (r *Run) finish(f *frame, v starlark.Value) error {
 	if f.caller != nil {
 		r.drop(f)
 		f.caller.undos = append(f.caller.undos, f.undos...)
-		r.settled(f.caller, f.slot, v)
+		r.settled(f.caller, f.slot, v, nil)
 		return nil
 	}
 	data, err := ToJSON(v)

@@ -20,7 +20,7 @@ type signals struct {
 
 // leave removes a frame that does not wait any more.
 func (s *signals) leave(f *frame, name string) {
-	if name == "" {
+	if len(s.waiting[name]) == 0 { // it has found a kept signal, and never waited
 		return
 	}
 	s.waiting[name] = slices.DeleteFunc(s.waiting[name], func(o *frame) bool { return o == f })

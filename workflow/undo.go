@@ -185,15 +185,15 @@ func (u *undo) arguments() (starlark.Tuple, *starlark.Dict, error) {
 // isStep reports whether a frame is an undo step.
 func (f *frame) isStep() bool { return f.caller != nil && f.caller.undoing != nil }
 
-// stepEnded records the end of an undo step: a value, or a *Failure.
-func (r *Run) stepEnded(s *frame, v starlark.Value) {
+// stepEnded records the end of an undo step, with a failure or without one.
+func (r *Run) stepEnded(s *frame, fail *Failure) {
 	left := s.caller.undoing
 	left.running = slices.DeleteFunc(left.running, func(o *frame) bool { return o == s })
 	node := s.wait.node
 	n := r.node(s, node)
 	s.wait = nil
 	r.drop(s)
-	if fail, is := v.(*Failure); is {
+	if fail != nil {
 		r.mark(s, node, failedAt)
 		left.undone.add(&Undone{Failed: 1, Errors: []UndoError{{Step: n.Calls[0].name(), Line: n.Line, Type: valid(fail.Name), Message: valid(fail.Message)}}})
 	} else {

@@ -37,7 +37,7 @@ func appendJSON(b []byte, v starlark.Value, depth int) (_ []byte, err error) {
 	case starlark.Int:
 		i, is := v.Int64()
 		if !is {
-			return nil, fmt.Errorf("the int %.30s has more than 64 bits and cannot be given away; make it a text", v)
+			return nil, fmt.Errorf("the int %.30s has more than 64 bits and cannot be given away; make it a text", v.String())
 		}
 		return strconv.AppendInt(b, i, 10), nil
 	case starlark.Float:
@@ -58,6 +58,8 @@ func appendJSON(b []byte, v starlark.Value, depth int) (_ []byte, err error) {
 			_ = d.SetKey(starlark.String("undone"), undone)
 		}
 		return appendJSON(b, d, depth)
+	case *Result:
+		return nil, errors.New("the result of attempt cannot be given away; give its value or its error")
 	case *starlark.Dict:
 		return appendObject(b, v, depth)
 	case starlark.Indexable: // lists, tuples, ranges

@@ -12,6 +12,7 @@ import (
 	"github.com/settlehq/settle/program/star/internal/interp"
 	"github.com/settlehq/settle/program/star/internal/meter"
 	"github.com/settlehq/settle/workflow"
+	"github.com/settlehq/settle/workflow/compile"
 )
 
 // code is the compiled text of a program, or of a file of tests. It is immutable.
@@ -64,7 +65,7 @@ func (c *code) compileFile(name, text string) (_ *file, err error) {
 	defer contain(name, &err)
 	tree, err := fileOptions.Parse(name, text, 0)
 	if err != nil {
-		return nil, asError(name, err)
+		return nil, workflowError(name, compile.Explain([]byte(text), err))
 	}
 	f := &file{doc: docOf(tree.Stmts)}
 	if err := f.readWorkflows(name, text, tree); err != nil {

@@ -158,6 +158,7 @@ func TestWorkflow_IsRefusedWithItsPlace(t *testing.T) {
 		{"def run():\n    return 1\nworkflow('w', run, keep = 2000)\n", "workflow w: 2000 runs cannot be kept; at most 1000 are"},
 		{"def run():\n    return 1\nworkflow('w', run, keep_for = 'long')\n", "keep_for"},
 		{"def h():\n    while True: pass\n", "p.star:2:5: there is no while outside of workflows"},
+		{"a = action('a')\ndef run():\n    try:\n        a()\n    except E: pass\nworkflow('w', run)\n", "p.star:3:5: got try, want primary expression; handle an error with r = attempt("},
 		{"a = action('a')\ndef run():\n    a = 1\n    return a\nworkflow('w', run)\n", "p.star:3:5: a is the name of an action"},
 	} {
 		src := star.Source{Name: "p", Entry: "p.star", Files: map[string]string{"p.star": c[0], "q.star": "def f(): return 1\n"}}

@@ -49,19 +49,29 @@ const Actions = "actions"
 
 // Compile compiles a file. The graph is checked, and its code resolved.
 func Compile(filename string, src []byte) (*workflow.Graph, error) {
-	f, err := workflow.Dialect().Parse(filename, src, 0)
+	p, err := program(filename, src)
 	if err != nil {
 		return nil, err
+	}
+	return p.Graph, nil
+}
+
+// program compiles a file to a program that can run.
+func program(filename string, src []byte) (*workflow.Program, error) {
+	lines := newText(src)
+	f, err := workflow.Dialect().Parse(filename, src, 0)
+	if err != nil {
+		return nil, lines.explained(err)
 	}
 	builtins := workflow.Builtins()
 	predeclared := func(name string) bool { return combinators[name] || builtins.Has(name) || name == "action" }
 	if err := resolve.File(f, predeclared, starlark.Universe.Has); err != nil {
-		return nil, err
+		return nil, lines.explained(err)
 	}
 	if id := reserved(f); id != nil {
 		return nil, refuse(id, "names that begin with _ and a name of this compiler (_t1, _result, _code1) are taken; rename %s", id.Name)
 	}
-	c := &compiler{text: newText(src), bound: binds(f, childName), actions: map[string]string{}, workflows: map[string]string{}, loads: map[*syntax.Ident]bool{}, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, graph: &workflow.Graph{Format: workflow.Format}}
+	c := &compiler{text: lines, bound: binds(f, childName), actions: map[string]string{}, workflows: map[string]string{}, loads: map[*syntax.Ident]bool{}, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, graph: &workflow.Graph{Format: workflow.Format}}
 	for _, s := range f.Stmts {
 		if err := c.declare(s); err != nil {
 			return nil, err
@@ -74,21 +84,17 @@ func Compile(filename string, src []byte) (*workflow.Graph, error) {
 }
 
 // finish compiles the declared statements.
-func (c *compiler) finish(stmts []syntax.Stmt) (*workflow.Graph, error) {
-	err := c.lower(stmts)
-	if err == nil {
-		err = c.graph.Check()
-	}
-	if err == nil {
-		_, err = workflow.Prepare(c.graph)
-	}
-	if err != nil {
+func (c *compiler) finish(stmts []syntax.Stmt) (*workflow.Program, error) {
+	if err := c.lower(stmts); err != nil {
 		return nil, err
 	}
-	return c.graph, nil
+	if err := c.graph.Check(); err != nil {
+		return nil, err
+	}
+	return workflow.Prepare(c.graph)
 }
 
-var taken = regexp.MustCompile(`^_(t[0-9]+|result|code[0-9]+)$`)
+var taken = regexp.MustCompile(`^_(t[0-9]+|result|call|code[0-9]+)$`)
 
 // reserved returns a name in a file that the compiler reserves for itself.
 func reserved(f *syntax.File) (found *syntax.Ident) {
@@ -113,6 +119,8 @@ type compiler struct {
 	entry     string
 	graph     *workflow.Graph
 	within    bool // the file is a program, whose workflows have further arguments
+	// plainCalls reports that the graph calls plainFunc.
+	plainCalls bool
 }
 
 func refuse(n syntax.Node, format string, args ...any) error {
@@ -132,6 +140,12 @@ func (c *compiler) lower(stmts []syntax.Stmt) error {
 		if id := c.shadow(s); id != nil {
 			return refuse(id, "%s is the name of an action, of a function with actions, or of a builtin of workflows; rename the variable", id.Name)
 		}
+		if err := c.checkUses(s); err != nil {
+			return err
+		}
+	}
+	if err := c.noRecursion(stmts); err != nil {
+		return err
 	}
 	for _, s := range stmts {
 		if err := c.keep(s); err != nil {
@@ -147,6 +161,14 @@ func (c *compiler) lower(stmts []syntax.Stmt) error {
 				return err
 			}
 		}
+	}
+	if c.plainCalls {
+		read := []string{"f", "args", "kwargs"}
+		f := workflow.Func{Name: plainFunc, Nodes: []workflow.Node{{Kind: workflow.Return, Code: &workflow.Code{Text: "f(*args, **kwargs)", Line: 1, Col: 1, Reads: read}}}}
+		for _, name := range read {
+			f.Params = append(f.Params, workflow.Param{Name: name})
+		}
+		c.graph.Funcs = append(c.graph.Funcs, f)
 	}
 	return nil
 }
@@ -269,6 +291,76 @@ func (c *compiler) shadow(s syntax.Stmt) (found *syntax.Ident) {
 		return found == nil
 	})
 	return found
+}
+
+// checkUses refuses what has no meaning in a workflow, or another one than in Python: an action that is a value, and an
+// attribute that is set.
+func (c *compiler) checkUses(s syntax.Stmt) (err error) {
+	switch s.(type) {
+	case *syntax.ExprStmt, *syntax.LoadStmt: // workflow("name", run) has a function as a value
+		return nil
+	}
+	if assign, is := s.(*syntax.AssignStmt); is {
+		if id, _ := actionOf(assign); id != nil {
+			return nil
+		}
+		if id, _ := workflowOf(assign); id != nil {
+			return nil
+		}
+	}
+	called := map[*syntax.Ident]bool{}
+	syntax.Walk(s, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.DefStmt:
+			called[n.Name] = true
+		case *syntax.CallExpr:
+			if id, is := n.Fn.(*syntax.Ident); is {
+				called[id] = true
+			}
+			if _, name := callOf(n); name == childName && !c.bound && len(n.Args) > 0 {
+				if id, is := n.Args[0].(*syntax.Ident); is && c.workflows[id.Name] != "" {
+					called[id] = true // child(shipping, ...)
+				}
+			}
+		case *syntax.AssignStmt:
+			if dot, is := n.LHS.(*syntax.DotExpr); is {
+				err = refuse(dot, "an attribute cannot be set; keep what changes in a dict: d[%q] = ...", dot.Name.Name)
+			}
+		case *syntax.Ident:
+			if n.Binding != nil && !called[n] && c.isEffect(n.Name) { // names of arguments and attributes have no binding
+				err = refuse(n, "%s can be called, and is no value; call it where its result is needed, and choose between several with if", n.Name)
+			}
+		}
+		return err == nil
+	})
+	return err
+}
+
+// noRecursion refuses functions with actions that call themselves.
+func (c *compiler) noRecursion(stmts []syntax.Stmt) (err error) {
+	state := map[string]int{} // 1: being visited, 2: done
+	var visit func(name string)
+	visit = func(name string) {
+		state[name] = 1
+		syntax.Walk(c.funcs[name], func(n syntax.Node) bool {
+			call, to := callOf(n)
+			switch {
+			case call == nil || !c.effectful[to] || err != nil:
+			case state[to] == 1:
+				err = refuse(call, "function %s calls itself; use a loop", to)
+			case state[to] == 0:
+				visit(to)
+			}
+			return err == nil
+		})
+		state[name] = 2
+	}
+	for _, s := range stmts {
+		if def, is := s.(*syntax.DefStmt); is && err == nil && c.effectful[def.Name.Name] && state[def.Name.Name] == 0 {
+			visit(def.Name.Name)
+		}
+	}
+	return err
 }
 
 // findEffectful finds the functions that call actions.
@@ -440,7 +532,11 @@ func (t text) stmts(list []syntax.Stmt) string {
 		if rest, is := strings.CutPrefix(what, "elif"); is { // the tree has it as an if in an else
 			what = "if  " + rest
 		}
-		out = append(out, indent+what)
+		if line > start.Line { // in the line of the one before
+			out[len(out)-1] += "; " + what
+		} else {
+			out = append(out, indent+what)
+		}
 		line = end.Line + 1
 	}
 	return strings.Join(out, "\n")

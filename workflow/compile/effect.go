@@ -91,9 +91,7 @@ func (l *lowering) sleep(call *syntax.CallExpr, into *workflow.Code) {
 	}
 	l.step(workflow.Node{Kind: workflow.Sleep, Code: code}, syntax.Start(call))
 	if into != nil {
-		into.Text = strings.Replace(into.Text, workflow.ResultName, "None", 1)
-		into.Reads = into.Reads[1:]
-		l.step(workflow.Node{Kind: workflow.Do, Code: into}, syntax.Start(call))
+		l.step(workflow.Node{Kind: workflow.Do, Code: resultIs(into, "None")}, syntax.Start(call))
 	}
 }
 
@@ -155,12 +153,17 @@ func (l *lowering) noEffect(x syntax.Expr) *workflow.Code {
 func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 	call, name := callOf(x)
 	switch {
+	case call != nil && l.c.effect(x) == nil:
+		return l.plainCall(call)
 	case name == "retry" || name == "timeout":
 		return l.policy(call, name, own)
 	case name == childName && !l.c.bound || l.c.workflows[name] != "":
 		return l.child(call, name, own)
 	case call == nil || !l.c.isEffect(name) || l.c.combines(name):
-		l.refuse(x, "here stands the call of an action, or of a function that calls actions")
+		if l.c.combines(name) {
+			l.refuse(x, "%s cannot stand here; put it into a function, and call that", name)
+		}
+		l.refuse(x, "here stands the call of an action, or of a function that calls actions, as in parallel([action(x) for x in list])")
 		return out
 	case l.c.actions[name] != "":
 		out.Action = l.c.actions[name]
@@ -171,14 +174,39 @@ func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 	return out
 }
 
+// plainFunc is the function of a graph that calls a function without actions, so that attempt can handle its failure:
+// its arguments are the function, and the arguments of that.
+const plainFunc = "_call"
+
+// plainCall returns the call of a function without actions.
+func (l *lowering) plainCall(call *syntax.CallExpr) workflow.Call {
+	args, list, named := l.parts(call, nil)
+	fn := l.code(call.Fn)
+	args.Text = fmt.Sprintf(`(), {"f": (%s), "args": %s, "kwargs": %s}`, fn.Text, list, named)
+	for _, name := range fn.Reads {
+		if !slices.Contains(args.Reads, name) {
+			args.Reads = append(args.Reads, name)
+		}
+	}
+	l.c.plainCalls = true
+	return workflow.Call{Func: plainFunc, Args: args}
+}
+
 // arguments returns the arguments of a call, as an expression with a pair as its value.
 func (l *lowering) arguments(call *syntax.CallExpr, own []string) *workflow.Code {
+	code, args, named := l.parts(call, own)
+	code.Text = args + ", " + named
+	return code
+}
+
+// parts returns the positional and the named arguments of a call, and code that has what they read.
+func (l *lowering) parts(call *syntax.CallExpr, own []string) (code *workflow.Code, list, dict string) {
 	var args, named []string
-	code := &workflow.Code{Line: call.Lparen.Line, Col: 1}
+	code = &workflow.Code{Line: call.Lparen.Line, Col: 1}
 	for _, arg := range call.Args {
 		if u, is := arg.(*syntax.UnaryExpr); is && (u.Op == syntax.STAR || u.Op == syntax.STARSTAR) {
 			l.refuse(arg, "the arguments of an action are written out, without * and **")
-			return code
+			return code, "()", "{}"
 		}
 		value := arg
 		if b, is := arg.(*syntax.BinaryExpr); is && b.Op == syntax.EQ {
@@ -196,8 +224,7 @@ func (l *lowering) arguments(call *syntax.CallExpr, own []string) *workflow.Code
 			}
 		}
 	}
-	code.Text = "(" + strings.Join(args, " ") + "), {" + strings.Join(named, ", ") + "}"
-	return code
+	return code, "(" + strings.Join(args, " ") + ")", "{" + strings.Join(named, ", ") + "}"
 }
 
 // policy handles retry(call, ...) or timeout(call, time).
@@ -211,8 +238,10 @@ func (l *lowering) policy(call *syntax.CallExpr, name string, own []string) work
 		return workflow.Call{}
 	}
 	out := l.call(call.Args[0], own)
-	if out.Func != "" {
-		l.refuse(call, "%s is of an action, and %s is a function", name, out.Func)
+	if out.Func == plainFunc {
+		l.refuse(call, "%s is of an action; code has the same outcome each time", name)
+	} else if out.Func != "" {
+		l.refuse(call, "%s is of an action, and %s is a function; write it at the calls of actions in %s", name, out.Func, out.Func)
 	}
 	if name == "retry" && l.named[out.Args] {
 		l.refuse(call, "a child with an id is one run, which is not started again: leave the id out, and each attempt has a run of its own")
@@ -232,8 +261,10 @@ func (l *lowering) policy(call *syntax.CallExpr, name string, own []string) work
 		}
 	}
 	switch p := out.Policy; {
+	case name == "timeout" && p.Timeout == 0:
+		l.refuse(call, `timeout takes a call and a time: timeout(action(...), "30s")`)
 	case name == "retry" && p.Attempts == 0:
-		l.refuse(call, "retry needs the number of attempts in all: retry(action(...), attempts = 3)")
+		l.refuse(call, "retry takes a call and the number of attempts in all: retry(action(...), attempts = 3)")
 	case p.Factor != 0 && p.Backoff == 0:
 		l.refuse(call, `factor needs the first pause: backoff = "1s"`)
 	}

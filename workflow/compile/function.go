@@ -2,7 +2,9 @@ package compile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"go.starlark.net/syntax"
 
@@ -151,13 +153,15 @@ func leaves(s syntax.Stmt, inLoop bool) bool {
 	return false
 }
 
+const notWithin = "a function is not defined within one that calls actions; define it above"
+
 func (l *lowering) plain(list []syntax.Stmt) {
 	if all := slices.IndexFunc(list, func(s syntax.Stmt) bool { b, is := s.(*syntax.BranchStmt); return !is || b.Token != syntax.PASS }); all < 0 {
 		return
 	}
 	for _, s := range list {
 		if def, is := s.(*syntax.DefStmt); is {
-			l.refuse(def, "a function is not defined within one that calls actions; define it above")
+			l.refuse(def, notWithin)
 			return
 		}
 	}
@@ -165,7 +169,7 @@ func (l *lowering) plain(list []syntax.Stmt) {
 	code := &workflow.Code{Text: l.c.text.stmts(list), Line: start.Line, Col: 1}
 	used, written := l.vars.in(list)
 	after := l.vars.assigned(list, l.known)
-	l.checkRead(list, used)
+	l.checkRead(list, written, l.known.clone())
 	for _, name := range used {
 		if l.known[name] {
 			code.Reads = append(code.Reads, name)
@@ -181,22 +185,41 @@ func (l *lowering) plain(list []syntax.Stmt) {
 	l.known = after
 }
 
-// checkRead refuses statements that may read a variable without a value on some path.
-func (l *lowering) checkRead(list []syntax.Stmt, used []string) {
-	known := l.known.clone()
-	for _, s := range list {
-		for _, id := range l.vars.reads(s) {
-			if !known[id.Name] && l.vars.maybe[id.Name] {
-				l.refuse(id, "variable %s may have no value here; give it one before the branches", id.Name)
-			}
-			if !known[id.Name] && !slices.ContainsFunc(list, func(s syntax.Stmt) bool {
-				return l.vars.assigned([]syntax.Stmt{s}, names{})[id.Name] || slices.Contains(l.vars.writes(s), id.Name)
-			}) {
+// checkRead refuses statements that may read a variable without a value on some path. written are the variables that
+// they set, and known those that have a value before; the result are those that have one after them.
+func (l *lowering) checkRead(list []syntax.Stmt, written []string, known names) names {
+	read := func(ids []*syntax.Ident) {
+		for _, id := range ids {
+			switch {
+			case known[id.Name]:
+			case l.vars.maybe[id.Name]: // and it is not passed to the code
+				l.refuse(id, "variable %s may have no value here; give it one before the branches, or before the loop", id.Name)
+			case !slices.Contains(written, id.Name):
 				l.refuse(id, "variable %s has no value here", id.Name)
 			}
 		}
-		known = l.vars.assigned([]syntax.Stmt{s}, known)
 	}
+	for _, s := range list {
+		switch s := s.(type) {
+		case *syntax.IfStmt:
+			read(l.vars.reads(s.Cond))
+			known = meet([]names{l.checkRead(s.True, written, known.clone()), l.checkRead(s.False, written, known.clone())})
+		case *syntax.ForStmt:
+			read(l.vars.reads(s.X))
+			inner := known.clone()
+			for _, name := range l.vars.targets(s.Vars) {
+				inner[name] = true
+			}
+			l.checkRead(s.Body, written, inner)
+		case *syntax.WhileStmt:
+			read(l.vars.reads(s.Cond))
+			l.checkRead(s.Body, written, known.clone())
+		default:
+			read(l.vars.reads(s))
+			known = l.vars.assigned([]syntax.Stmt{s}, known)
+		}
+	}
+	return known
 }
 
 // code returns the code of an expression, whose variables must have values.
@@ -239,6 +262,8 @@ func (l *lowering) statement(s syntax.Stmt) {
 		l.result(x, s.Return)
 	case *syntax.BranchStmt:
 		l.jump(s)
+	case *syntax.DefStmt:
+		l.refuse(s, notWithin)
 	default:
 		l.refuse(s, "this statement cannot stand in a function that calls actions")
 	}
@@ -248,13 +273,24 @@ func (l *lowering) result(x *workflow.Code, at syntax.Position) {
 	l.add(workflow.Node{Kind: workflow.Return, Code: x}, at)
 }
 
-// value returns the code of an expression; a call of an action is lowered first.
+// value returns the code of an expression; a call of an action is lowered first, also below not.
 func (l *lowering) value(x syntax.Expr) *workflow.Code {
 	if l.c.effect(x) == nil {
 		return l.code(x)
 	}
-	name := l.temp()
 	at := syntax.Start(x)
+	switch x := unparen(x).(type) {
+	case *syntax.Comprehension:
+		list := l.comprehension(x)
+		return &workflow.Code{Text: list, Line: at.Line, Col: at.Col, Reads: []string{list}}
+	case *syntax.UnaryExpr:
+		if x.Op == syntax.NOT {
+			code := l.value(x.X)
+			code.Text = "not " + code.Text
+			return code
+		}
+	}
+	name := l.temp()
 	l.effect(x, &workflow.Code{Text: " " + name + " = " + workflow.ResultName, Line: at.Line, Col: 1, Reads: []string{workflow.ResultName}, Writes: []string{name}})
 	l.known[name] = true
 	return &workflow.Code{Text: name, Line: at.Line, Col: at.Col, Reads: []string{name}}
@@ -270,16 +306,69 @@ func (l *lowering) assignment(s *syntax.AssignStmt) {
 		l.refuse(n, "an action is called in a statement of its own, before")
 		return
 	}
-	if comp, is := s.RHS.(*syntax.Comprehension); is {
-		l.comprehension(s, comp)
-		return
+	if comp, is := unparen(s.RHS).(*syntax.Comprehension); is {
+		into := l.into(s)
+		list := l.comprehension(comp)
+		l.step(workflow.Node{Kind: workflow.Do, Code: resultIs(into, list)}, syntax.Start(comp))
+	} else {
+		l.effect(s.RHS, l.into(s))
 	}
-	if s.Op != syntax.EQ {
-		l.reads(s.LHS, nil)
-	}
-	l.effect(s.RHS, l.target(s.LHS, s.Op))
 	for _, name := range l.vars.targets(s.LHS) {
 		l.known[name], l.vars.maybe[name] = true, true
+	}
+}
+
+// unparen returns an expression without the parentheses around it.
+func unparen(x syntax.Expr) syntax.Expr {
+	for p, is := x.(*syntax.ParenExpr); is; p, is = x.(*syntax.ParenExpr) {
+		x = p.X
+	}
+	return x
+}
+
+// resultIs returns the code that assigns the result, with a variable or None in place of the result.
+func resultIs(into *workflow.Code, name string) *workflow.Code {
+	into.Text = strings.Replace(into.Text, workflow.ResultName, name, 1)
+	into.Reads = slices.DeleteFunc(into.Reads, func(n string) bool { return n == workflow.ResultName })
+	if name != "None" {
+		into.Reads = append(into.Reads, name)
+	}
+	return into
+}
+
+// into returns the code that assigns the result to the target of a statement. What the interpreter evaluates before
+// the right side of d[k] += f() is evaluated in a node before.
+func (l *lowering) into(s *syntax.AssignStmt) *workflow.Code {
+	lhs := unparen(s.LHS)
+	index, is := lhs.(*syntax.IndexExpr)
+	if s.Op == syntax.EQ || !is {
+		if s.Op != syntax.EQ {
+			l.reads(s.LHS, nil)
+		}
+		return l.target(s.LHS, s.Op)
+	}
+	at := syntax.Start(lhs)
+	object, key, old := l.temp(), l.temp(), l.temp()
+	temps := []string{object, key, old}
+	l.step(workflow.Node{Kind: workflow.Do, Code: &workflow.Code{
+		Text: fmt.Sprintf(" %s = %s; %s = %s; %s = %s[%s]", object, l.c.text.node(index.X), key, l.c.text.node(index.Y), old, object, key),
+		Line: at.Line, Col: 1, Reads: l.reads(lhs, nil), Writes: temps,
+	}}, at)
+	for _, name := range temps {
+		l.known[name] = true
+	}
+	return &workflow.Code{
+		Text: fmt.Sprintf(" %s %s %s; %s[%s] = %s", old, s.Op, workflow.ResultName, object, key, old), Line: at.Line, Col: 1,
+		Reads: append(temps, workflow.ResultName),
+	}
+}
+
+// mayAssign notes the variables that the body of a loop sets: each iteration but the first can read them.
+func (l *lowering) mayAssign(body []syntax.Stmt) {
+	for _, s := range body {
+		for _, name := range l.vars.writes(s) {
+			l.vars.maybe[name] = true
+		}
 	}
 }
 
@@ -362,6 +451,7 @@ func (l *lowering) back(in *around) {
 
 func (l *lowering) forLoop(s *syntax.ForStmt) {
 	over := l.value(s.X)
+	l.mayAssign(s.Body)
 	l.loop(workflow.Node{Kind: workflow.Loop, Code: over}, s.For, func() {
 		l.f.Nodes[len(l.f.Nodes)-1].Into = l.target(s.Vars, syntax.EQ)
 		for _, name := range l.vars.targets(s.Vars) {
@@ -372,6 +462,7 @@ func (l *lowering) forLoop(s *syntax.ForStmt) {
 }
 
 func (l *lowering) whileLoop(s *syntax.WhileStmt) {
+	l.mayAssign(s.Body)
 	if l.c.effect(s.Cond) == nil {
 		l.loop(workflow.Node{Kind: workflow.Loop, While: true, Code: l.code(s.Cond)}, s.While, func() { l.suite(s.Body) })
 		return
@@ -406,8 +497,9 @@ func (l *lowering) loop(head workflow.Node, at syntax.Position, body func()) {
 	l.meet(in.breaks, in.known, at)
 }
 
-// comprehension lowers a list of results of actions that run one after the other.
-func (l *lowering) comprehension(s *syntax.AssignStmt, comp *syntax.Comprehension) {
+// comprehension lowers a list of results of actions that run one after the other, and returns the variable that has it.
+func (l *lowering) comprehension(comp *syntax.Comprehension) (list string) {
+	list = l.temp()
 	var first *syntax.ForClause
 	if len(comp.Clauses) > 0 {
 		first, _ = comp.Clauses[0].(*syntax.ForClause)
@@ -415,26 +507,18 @@ func (l *lowering) comprehension(s *syntax.AssignStmt, comp *syntax.Comprehensio
 	switch {
 	case comp.Curly || first == nil || slices.ContainsFunc(comp.Clauses[1:], func(n syntax.Node) bool { _, is := n.(*syntax.ForClause); return is }):
 		l.refuse(comp, "a comprehension that calls actions has one for, and makes a list; write a loop")
-		return
+		return list
 	case slices.ContainsFunc(comp.Clauses, func(n syntax.Node) bool { return l.c.effect(n) != nil }):
 		l.refuse(comp, "an action is called in the body of a comprehension, not in its clauses; write a loop")
-		return
+		return list
 	}
-	for _, name := range l.vars.targets(first.Vars) {
-		if l.known[name] || l.vars.maybe[name] || l.vars.all[name] {
-			l.refuse(first.Vars, "variable %s of a comprehension that calls actions has the name of another one; rename it", name)
-			return
-		}
-	}
-	list := l.temp()
 	at := syntax.Start(comp)
-	l.step(workflow.Node{Kind: workflow.Do, Code: &workflow.Code{Text: " " + list + " = []", Line: at.Line, Col: 1, Writes: []string{list}}}, at)
-	l.known[list] = true
-	own := l.vars.targets(first.Vars)
-	l.vars.declare(own)
-	l.loop(workflow.Node{Kind: workflow.Loop, Code: l.code(first.X)}, first.For, func() {
+	l.do(" "+list+" = []", at, nil, []string{list})
+	over := l.code(first.X) // outside of the scope of the names
+	defer l.hide(l.vars.targets(first.Vars), at)()
+	l.loop(workflow.Node{Kind: workflow.Loop, Code: over}, first.For, func() {
 		l.f.Nodes[len(l.f.Nodes)-1].Into = l.target(first.Vars, syntax.EQ)
-		for _, name := range own {
+		for _, name := range l.vars.targets(first.Vars) {
 			l.known[name] = true
 		}
 		for _, clause := range comp.Clauses[1:] {
@@ -446,18 +530,35 @@ func (l *lowering) comprehension(s *syntax.AssignStmt, comp *syntax.Comprehensio
 		}
 		l.effect(comp.Body, &workflow.Code{Text: " " + list + ".append(" + workflow.ResultName + ")", Line: at.Line, Col: 1, Reads: []string{list, workflow.ResultName}})
 	})
-	l.vars.undeclare(own)
+	return list
+}
+
+// do adds a node with statements of this compiler.
+func (l *lowering) do(text string, at syntax.Position, reads, writes []string) {
+	l.step(workflow.Node{Kind: workflow.Do, Code: &workflow.Code{Text: text, Line: at.Line, Col: 1, Reads: reads, Writes: writes}}, at)
+	for _, name := range writes {
+		l.known[name] = true
+	}
+}
+
+// hide begins the scope of names that hide variables of the function. The returned function ends it.
+func (l *lowering) hide(own []string, at syntax.Position) func() {
+	added := slices.DeleteFunc(slices.Clone(own), func(name string) bool { return l.vars.all[name] })
+	l.vars.declare(added)
+	kept := map[string]string{} // their values, by name
 	for _, name := range own {
-		delete(l.known, name)
+		if l.known[name] && kept[name] == "" {
+			kept[name] = l.temp()
+			l.do(" "+kept[name]+" = "+name, at, []string{name}, []string{kept[name]})
+		}
 	}
-	into := l.target(s.LHS, s.Op)
-	into.Text = " " + l.c.text.node(s.LHS) + " " + s.Op.String() + " " + list
-	into.Reads = append(into.Reads[1:], list)
-	if s.Op != syntax.EQ {
-		l.reads(s.LHS, nil)
-	}
-	l.step(workflow.Node{Kind: workflow.Do, Code: into}, at)
-	for _, name := range l.vars.targets(s.LHS) {
-		l.known[name], l.vars.maybe[name] = true, true
+	return func() {
+		l.vars.undeclare(added)
+		for _, name := range own {
+			delete(l.known, name)
+		}
+		for _, name := range slices.Sorted(maps.Keys(kept)) {
+			l.do(" "+name+" = "+kept[name], at, []string{kept[name]}, []string{name})
+		}
 	}
 }

@@ -113,16 +113,17 @@ func Functions(f *syntax.File, list []Declared, actions map[string]string) []*sy
 func Within(src Source) (*workflow.Graph, error) {
 	options := workflow.Dialect()
 	options.TopLevelControl = true
+	lines := newText(src.Text)
 	f, err := options.Parse(src.Filename, src.Text, 0)
 	if err != nil {
-		return nil, err
+		return nil, lines.explained(err)
 	}
 	ofProgram := func(name string) bool { return !starlark.Universe.Has(name) }
 	if err := resolve.File(f, ofProgram, starlark.Universe.Has); err != nil {
 		return nil, err
 	}
 	c := &compiler{
-		text: newText(src.Text), actions: src.Actions, workflows: src.Workflows, bound: binds(f, childName), funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, entry: src.Entry,
+		text: lines, actions: src.Actions, workflows: src.Workflows, bound: binds(f, childName), funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, entry: src.Entry,
 		graph: &workflow.Graph{Format: workflow.Format, Name: src.Name, Deadline: src.Deadline},
 	}
 	w := within{c: c, top: map[string]syntax.Stmt{}, loaded: map[*syntax.Ident]string{}, used: map[syntax.Stmt]bool{}}
@@ -147,7 +148,11 @@ func Within(src Source) (*workflow.Graph, error) {
 			return nil, refuse(id, "names that begin with _ and a name of this compiler (_t1, _result, _code1) are taken; rename %s", id.Name)
 		}
 	}
-	return c.finish(stmts)
+	p, err := c.finish(stmts)
+	if err != nil {
+		return nil, err
+	}
+	return p.Graph, nil
 }
 
 // within finds what a workflow uses of its file.
