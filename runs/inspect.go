@@ -31,6 +31,9 @@ type Status struct {
 	Queued  map[string]bool
 	Timers  map[string]int64
 	Graph   *workflow.Graph
+	// Positions are where the run is in its graph, and Passed returns how often it has come to a node. Both are known as Waiting is.
+	Positions []workflow.Position
+	Passed    func(fn, node int) int
 	// Opaque reports that Waiting is not known: the code of the run calls functions of the worker's process.
 	Opaque bool
 }
@@ -106,6 +109,7 @@ func Inspect(id string, read func(doc string) (model.Value, error)) (*Status, er
 		return s, err
 	}
 	s.Waiting, s.Timers, s.Queued = d.run.Open(), d.timers, map[string]bool{}
+	s.Positions, s.Passed = d.run.Positions(), d.run.Passed
 	for _, w := range d.queue {
 		s.Queued[w.ID] = true
 	}

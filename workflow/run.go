@@ -33,6 +33,7 @@ type Run struct {
 	timers  map[string]*frame // of sleeps and of waits with a timeout, by ID
 	retries map[string]*work  // waiting for another attempt, by the ID of their timer
 	signals signals
+	passed  passes
 	outcome *Outcome
 	begun   bool
 
@@ -75,6 +76,7 @@ type activation struct {
 	results   []starlark.Value // by slot; a *Failure for a failed call
 	timer     string           // of a sleep, or of a wait with a timeout
 	signal    string           // that a wait waits for
+	since     int64            // when it began, in milliseconds since 1970
 }
 
 // work is an action under way.
@@ -90,6 +92,8 @@ type work struct {
 	args    jsontext.Value
 	named   jsontext.Value
 	retry   string // the timer of the next attempt, "" during an attempt
+	since   int64  // when the attempt began, or the pause before it, in milliseconds since 1970
+	failed  string // the error of the attempt before, "" for the first
 }
 
 // arrival is a node to be visited.
@@ -268,6 +272,7 @@ func (r *Run) advance() {
 			r.end(&Outcome{Error: &Failure{Name: LimitError, Message: fmt.Sprintf("%d steps without an action, a sleep or a wait: the workflow does not come to an end", maxVisits)}})
 			return
 		}
+		r.passed.add(a.f.fn, a.node)
 		if err := r.visit(a); err != nil {
 			r.fail(a.f, failureOf(err))
 		}
@@ -453,7 +458,7 @@ func (r *Run) sleep(f *frame, n *Node, at int) error {
 		r.follow(f, n, 0)
 		return nil
 	}
-	f.wait = &activation{node: at}
+	f.wait = &activation{node: at, since: r.now}
 	r.setTimer(f, "sleep "+f.key(at), seconds)
 	return nil
 }
