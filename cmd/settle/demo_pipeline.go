@@ -19,18 +19,15 @@ type demoPipelineCmd struct {
 	Processes  bool          `default:"true" negatable:"" help:"Run every worker, and the coordinator, as a process of its own, killed by SIGKILL."`
 	Pace       time.Duration `default:"25ms" help:"How long an action takes." placeholder:"DURATION"`
 	Sleep      time.Duration `default:"2s" help:"How long each run sleeps before it waits for its approval." placeholder:"DURATION"`
+	Approve    time.Duration `name:"approve-after" default:"1s" help:"How long each run waits before the demo approves it, in place of a person." placeholder:"DURATION"`
 	Fsync      string        `default:"always" enum:"always,interval" help:"When the embedded server syncs an acknowledged write to disk: ${enum} (every 2 minutes). A crash of the process loses nothing either way."`
 	JSON       string        `name:"json" help:"Write the figures as JSON to FILE; - is standard output, and everything else then goes to standard error." placeholder:"FILE"`
 }
 
-// hold is how long a run waits for its approval, so that a person can see it wait.
-const hold = time.Second
-
 // Run runs the demo. The exit codes are those of `settle demo flights`.
 func (c *demoPipelineCmd) Run(ctx context.Context, io streams) error {
 	o := demo.Pipeline{
-		Days: c.Days, Workers: c.Workers, Partitions: c.Partitions, Kill: c.Kill, Processes: c.Processes, Pace: c.Pace, Sleep: c.Sleep,
-		Hold: hold,
+		Days: c.Days, Workers: c.Workers, Partitions: c.Partitions, Kill: c.Kill, Processes: c.Processes, Pace: c.Pace, Sleep: c.Sleep, Hold: c.Approve,
 	}
 	if c.Fsync == "interval" {
 		o.Fsync = embedded.FsyncInterval

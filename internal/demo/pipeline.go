@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,6 +61,11 @@ const maxDays = 30
 func (o *Pipeline) Check() error {
 	if o.Days < 1 || o.Days > maxDays {
 		return fmt.Errorf("--days %d: choose 1 to %d", o.Days, maxDays)
+	}
+	for flag, d := range map[string]time.Duration{"--pace": o.Pace, "--sleep": o.Sleep, "--approve-after": o.Hold} { // any order: one is named
+		if d < 0 {
+			return fmt.Errorf("%s %v: choose 0 or more", flag, d)
+		}
 	}
 	same := Options{Workers: o.Workers, Partitions: o.Partitions, Duplicate: 1, Kill: o.Kill}
 	return same.Check()
@@ -181,6 +187,8 @@ func (p *pipeline) start(ctx context.Context) (deployment, error) {
 	if p.o.Processes {
 		return startProcesses(ctx, cfg, Daily, "--ledger", p.path, "--pace", p.o.Pace.String())
 	}
+	// Actions that fail as planned are warnings.
+	cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	var err error
 	if cfg.Programs, err = dailyProgram(flights.BuiltIn, &daily.Ledger{Path: p.path}, p.o.Pace); err != nil {
 		return nil, err
