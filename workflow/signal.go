@@ -20,7 +20,7 @@ type signals struct {
 
 // leave removes a frame that does not wait any more.
 func (s *signals) leave(f *frame, name string) {
-	if name == "" {
+	if len(s.waiting[name]) == 0 { // such as one that found its signal kept, and has not entered
 		return
 	}
 	s.waiting[name] = slices.DeleteFunc(s.waiting[name], func(o *frame) bool { return o == f })
