@@ -1,11 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +26,7 @@ type workflowCmd struct {
 	Status  workflowStatusCmd  `cmd:"" help:"Print the state of a run, and what it waits for."`
 	List    workflowListCmd    `cmd:"" help:"List the runs of a space."`
 	Result  workflowResultCmd  `cmd:"" help:"Wait for the end of a run, and print its result."`
-	Watch   workflowWatchCmd   `cmd:"" help:"Print what a run waits for, after each change, until it ends."`
+	Watch   workflowWatchCmd   `cmd:"" help:"Follow a run until it ends, with its graph on a terminal."`
 	Signal  workflowSignalCmd  `cmd:"" help:"Send a signal to a run."`
 	Cancel  workflowCancelCmd  `cmd:"" help:"Cancel a run."`
 	Graph   workflowGraphCmd   `cmd:"" help:"Print the graph of a workflow of a program."`
@@ -120,7 +121,7 @@ type workflowStatusCmd struct {
 	inName
 	Space string `arg:"" help:"A space."`
 	ID    string `arg:"" name:"run" help:"A run."`
-	Graph bool   `help:"Print the graph of the run, with what it waits for."`
+	Graph bool   `help:"Print its graph, too, with a sign for each node: see watch."`
 	JSON  bool   `name:"json" help:"Print JSON."`
 }
 
@@ -155,88 +156,83 @@ func (c *workflowStatusCmd) Run(ctx context.Context, io streams) error {
 		switch {
 		case c.JSON:
 			return printLine(io.out, lineOf(s))
-		case c.Graph && s.Graph == nil:
-			return fmt.Errorf("run %s is %s: it waits for nothing", c.ID, s.State)
-		case c.Graph:
-			fmt.Fprint(io.out, s.Graph.Text(waitingAt(s)))
-			return nil
+		case c.Graph && s.State != flow.Running:
+			return fmt.Errorf("run %s is %s: an ended run keeps its outcome, and not where it has been", c.ID, s.State)
+		case c.Graph && s.Opaque:
+			return fmt.Errorf("run %s: where it is is not known here: its code calls functions of the worker", c.ID)
 		}
-		printStatus(io, s)
+		screen, _ := sheetFor(io.out)
+		d := runText{sheet: screen, now: io.now()}
+		lines := d.lines(s)
+		if c.Graph {
+			lines = append(append(lines, ""), d.graph(s, math.MaxInt)...)
+		}
+		for _, line := range lines {
+			fmt.Fprintln(io.out, line)
+		}
 		return nil
 	})
-}
-
-// waitingAt returns the notes about the nodes of a graph at which a run waits.
-func waitingAt(s *flow.Status) func(fn, node int) string {
-	at := map[[2]int]int{}
-	for _, w := range s.Waiting {
-		at[[2]int{w.Func, w.Node}]++
-	}
-	return func(fn, node int) string {
-		if n := at[[2]int{fn, node}]; n > 0 {
-			return fmt.Sprintf("<- %d waiting", n)
-		}
-		return ""
-	}
-}
-
-// maxWaiting is how many things that a run waits for are printed.
-const maxWaiting = 20
-
-func printStatus(io streams, s *flow.Status) {
-	fmt.Fprintf(io.out, "%s: workflow %s, %s, %d steps\n", s.ID, s.Workflow, s.State, s.Steps)
-	list := flow.Describe(s)
-	for _, text := range list[:min(len(list), maxWaiting)] {
-		fmt.Fprintln(io.out, "  waits for", text)
-	}
-	if more := len(list) - maxWaiting; more > 0 {
-		fmt.Fprintf(io.out, "  and for %d more\n", more)
-	}
-	switch {
-	case s.Opaque:
-		fmt.Fprintln(io.out, "  what it waits for is not known here: its code calls functions of the worker")
-	case s.Error != nil:
-		fmt.Fprintln(io.out, "  error", s.Error)
-	case s.State == flow.Done:
-		fmt.Fprintln(io.out, "  result", s.Result)
-	}
 }
 
 // workflowListCmd is `settle workflow list`.
 type workflowListCmd struct {
 	inName
-	Space string `arg:"" help:"A space."`
-	State string `help:"List runs in this state: running, done, failed or cancelled." enum:",running,done,failed,cancelled" default:""`
-	JSON  bool   `name:"json" help:"Print a JSON object per line."`
+	Space    string `arg:"" help:"A space."`
+	Workflow string `help:"List runs of this workflow." placeholder:"NAME"`
+	State    string `help:"List runs in this state: running, done, failed or cancelled." enum:",running,done,failed,cancelled" default:""`
+	JSON     bool   `name:"json" help:"Print a JSON object per line."`
 }
 
-// Run lists runs.
+// Run lists runs, the newest first.
 func (c *workflowListCmd) Run(ctx context.Context, io streams) error {
 	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
 		all, err := r.List(ctx)
 		if err != nil {
 			return err
 		}
-		n := 0
-		for _, id := range slices.Sorted(maps.Keys(all)) {
-			s := all[id]
-			if c.State != "" && string(s.State) != c.State {
-				continue
+		var list []*flow.Status
+		for _, s := range all { // any order: it is sorted
+			if (c.State == "" || string(s.State) == c.State) && (c.Workflow == "" || s.Workflow == c.Workflow) {
+				list = append(list, s)
 			}
-			n++
-			if c.JSON {
+		}
+		slices.SortFunc(list, func(a, b *flow.Status) int { return cmp.Or(cmp.Compare(b.Started, a.Started), cmp.Compare(a.ID, b.ID)) })
+		if c.JSON {
+			for _, s := range list {
 				if err := printLine(io.out, lineOf(s)); err != nil {
 					return err
 				}
-				continue
 			}
-			fmt.Fprintf(io.out, "%-9s  %s  %s  %s\n", s.State, time.UnixMilli(s.Started).UTC().Format(time.RFC3339), s.Workflow, id)
+			return nil
 		}
-		if n == 0 && !c.JSON {
-			fmt.Fprintln(io.err, "there are no such runs in space", c.Space)
-		}
+		c.print(io, list, len(all))
 		return nil
 	})
+}
+
+func (c *workflowListCmd) print(io streams, list []*flow.Status, all int) {
+	switch {
+	case all == 0:
+		fmt.Fprintf(io.out, "space %s has no runs; `settle workflow start %s WORKFLOW` starts one\n", c.Space, c.Space)
+		return
+	case len(list) == 0:
+		fmt.Fprintf(io.out, "no such runs in space %s (%d in all: settle workflow list %s)\n", c.Space, all, c.Space)
+		return
+	}
+	screen, _ := sheetFor(io.out)
+	now := io.now()
+	rows := make([][]cell, len(list))
+	for i, s := range list {
+		started, end := time.UnixMilli(s.Started), now
+		if s.Ended > 0 {
+			end = time.UnixMilli(s.Ended)
+		}
+		rows[i] = []cell{
+			{text: s.ID, code: bold}, {text: s.Workflow}, {text: string(s.State), code: runColors[s.State]},
+			{text: at(now, started)}, {text: brief(end.Sub(started)), right: true},
+		}
+	}
+	screen.table([]string{"RUN", "WORKFLOW", "STATE", "STARTED", "FOR"}, rows)
 }
 
 // workflowResultCmd is `settle workflow result`.
@@ -256,42 +252,6 @@ func (c *workflowResultCmd) Run(ctx context.Context, io streams) error {
 			return err
 		}
 		return printEnd(ctx, io, r, c.ID, c.Timeout)
-	})
-}
-
-// workflowWatchCmd is `settle workflow watch`.
-type workflowWatchCmd struct {
-	inName
-	Space string `arg:"" help:"A space."`
-	ID    string `arg:"" name:"run" help:"A run. One that does not exist yet is waited for."`
-}
-
-// Run prints the states of a run.
-func (c *workflowWatchCmd) Run(ctx context.Context, io streams) error {
-	if err := errors.Join(model.CheckName("space", c.Space), runs.CheckID(c.ID)); err != nil {
-		return usage(err)
-	}
-	return c.use(ctx, io, ofSpaces(c.Space), func(_ *bus.Bus, client *settle.Client) error {
-		space := client.Space(c.Space)
-		for u, err := range space.Watch(ctx, runs.Doc(c.ID)) {
-			if err != nil {
-				return err
-			}
-			if !u.Exists {
-				continue
-			}
-			s, err := flow.In(space).Status(ctx, c.ID)
-			if ctx.Err() != nil {
-				return nil // interrupted, which is the normal end
-			}
-			if err != nil {
-				return err
-			}
-			if printStatus(io, s); s.State != flow.Running {
-				return nil
-			}
-		}
-		return nil
 	})
 }
 
