@@ -165,7 +165,7 @@ func (c *workflowStatusCmd) Run(ctx context.Context, io streams) error {
 		d := runText{sheet: screen, now: io.now()}
 		lines := d.lines(s)
 		if c.Graph {
-			lines = append(append(lines, ""), d.graph(s, math.MaxInt)...)
+			lines = d.frame(s, math.MaxInt)
 		}
 		for _, line := range lines {
 			fmt.Fprintln(io.out, line)

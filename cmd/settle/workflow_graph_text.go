@@ -144,7 +144,7 @@ func share(got, need int) string {
 		return ""
 	}
 	bar := redraw.Gauge(float64(got)/float64(need), gaugeWidth/2)
-	return fmt.Sprintf("%s of %s %s", display.Grouped(got), display.Grouped(need), bar)
+	return strings.TrimRight(fmt.Sprintf("%s of %s %s", display.Grouped(got), display.Grouped(need), bar), " ")
 }
 
 // paused returns how long a run has waited for a signal, or sleeps still.
@@ -155,7 +155,7 @@ func (d runText) paused(s *flow.Status, w *workflow.Open) string {
 	if w.Since == 0 {
 		return ""
 	}
-	return "for " + brief(d.now.Sub(time.UnixMilli(w.Since)))
+	return "for " + d.lasted(time.UnixMilli(w.Since))
 }
 
 // window returns at most so many lines around one of them, the first if that is -1, and how many are left out at each side.

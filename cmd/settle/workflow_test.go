@@ -29,9 +29,9 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	want(t, 1, `no workflow "x"; it has approval`, "workflow", "start", "shop", "x")
 	want(t, 2, "the argument is not JSON", "workflow", "start", "shop", "approval", "{")
 	want(t, 1, "there is no such run in space shop; `settle workflow list shop`", "workflow", "status", "shop", "o2")
-	want(t, 0, "o1: workflow approval, running, 1 steps | waits for action price (line 5, 1/0)", "workflow", "status", "shop", "o1")
-	want(t, 0, "parallel | <- 2 waiting", "workflow", "status", "shop", "o1", "--graph")
-	want(t, 0, "running | approval  o1", "workflow", "list", "shop", "--state", "running")
+	want(t, 0, "o1: workflow approval, running for | 1 step\n | waits for price: 0 of 2 done (line 5) | ····················   0 %, 2 under way", "workflow", "status", "shop", "o1")
+	want(t, 0, "● | parallel price | 0 of 2", "workflow", "status", "shop", "o1", "--graph")
+	want(t, 0, "RUN  WORKFLOW  STATE    STARTED | o1   approval  running", "workflow", "list", "shop", "--state", "running")
 
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan string)
@@ -40,7 +40,7 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 			`grep -q bb && test "$SETTLE_ATTEMPT" = 1 && echo "Offline: no route" >&2 && exit 1; echo 7`)
 		ended <- stdout
 	}()
-	eventually(t, "waits for signal approve, until", "workflow", "status", "shop", "o1")
+	eventually(t, "waits for signal approve for", "workflow", "status", "shop", "o1")
 	stop()
 	if out := <-ended; !strings.Contains(out, "price shop/o1/1/0: done") || !strings.Contains(out, "price shop/o1/1/1: Offline: no route") || !strings.Contains(out, "price shop/o1/1/1: done") {
 		t.Error(out)
@@ -48,14 +48,19 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	want(t, 1, "run o1 has not ended within 200ms; it goes on", "workflow", "result", "shop", "o1", "--timeout", "200ms")
 	want(t, 0, "o1: signal approve received", "workflow", "signal", "shop", "o1", "approve", `"ann"`)
 	want(t, 0, `{"by":"ann","total":14}`, "workflow", "result", "shop", "o1")
-	want(t, 0, `o1: workflow approval, done | result {"by":"ann","total":14}`, "workflow", "watch", "shop", "o1")
+	want(t, 0, `o1: workflow approval, done after | result {"by":"ann","total":14}`, "workflow", "watch", "shop", "o1")
+	want(t, 0, `"run":"o1","workflow":"approval" | "state":"done"`, "workflow", "watch", "shop", "o1", "--json")
+	want(t, 1, "run o1 is done: an ended run keeps its outcome, and not where it has been", "workflow", "status", "shop", "o1", "--graph")
 	want(t, 0, `"state":"done" | "result":{"by":"ann","total":14}`, "workflow", "status", "shop", "o1", "--json")
 	want(t, 1, "run o1 has ended: it is done", "workflow", "signal", "shop", "o1", "approve")
 
 	want(t, 0, "o3: started", "workflow", "start", "shop", "approval", `{"items":[]}`, "--id", "o3")
 	want(t, 0, "o3: cancelled", "workflow", "cancel", "shop", "o3", "--reason", "too late")
 	want(t, 1, "run o3 is cancelled: CancelledError: too late", "workflow", "result", "shop", "o3")
-	want(t, 0, "cancelled | o3", "workflow", "list", "shop", "--state", "cancelled")
+	want(t, 0, "o3 | cancelled", "workflow", "list", "shop", "--state", "cancelled")
+	want(t, 0, "o1 | o3", "workflow", "list", "shop", "--workflow", "approval", "--json")
+	want(t, 0, "no such runs in space shop (2 in all: settle workflow list shop)", "workflow", "list", "shop", "--workflow", "other")
+	want(t, 0, "space empty has no runs; `settle workflow start empty WORKFLOW` starts one", "workflow", "list", "empty")
 }
 
 func TestWorkflow_GraphInEveryFormat(t *testing.T) {

@@ -56,7 +56,7 @@ func (d runText) lines(s *flow.Status) []string {
 // head is the first line: the run, its workflow, its state and its age.
 func (d runText) head(s *flow.Status) string {
 	started := time.UnixMilli(s.Started)
-	how := fmt.Sprintf("for %s, since %s", brief(d.now.Sub(started)), at(d.now, started))
+	how := fmt.Sprintf("for %s, since %s", d.lasted(started), at(d.now, started))
 	if s.State != flow.Running {
 		ended := time.UnixMilli(s.Ended)
 		how = fmt.Sprintf("after %s, at %s", brief(ended.Sub(started)), at(d.now, ended))
@@ -223,8 +223,11 @@ func (d runText) since(ms int64) string {
 		return ""
 	}
 	then := time.UnixMilli(ms)
-	return fmt.Sprintf(" for %s, since %s", brief(d.now.Sub(then)), at(d.now, then))
+	return fmt.Sprintf(" for %s, since %s", d.lasted(then), at(d.now, then))
 }
+
+// lasted returns the duration since a time, to a tenth of a second.
+func (d runText) lasted(since time.Time) string { return brief(d.now.Sub(since).Round(looks)) }
 
 // in returns the duration until a time.
 func (d runText) in(ms int64) string {
@@ -232,7 +235,7 @@ func (d runText) in(ms int64) string {
 	if ms == 0 || left <= 0 {
 		return "due now"
 	}
-	return "in " + brief(left)
+	return "in " + brief(left.Round(looks))
 }
 
 // fan describes the calls at a node of which there are several.

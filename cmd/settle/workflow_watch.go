@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -178,12 +179,14 @@ func (f *runFrame) tick() {
 	f.screen.Draw(f.draw.frame(f.last, rows))
 }
 
-// frame returns the state and the graph of a run, in at most so many lines.
+// frame returns the state and the graph of a run, in at most so many lines. What it waits for is below the graph, which stays where
+// it is when there is more or less of that.
 func (d runText) frame(s *flow.Status, rows int) []string {
 	lines := d.lines(s)
-	if left := rows - len(lines) - 1; left >= 3 && s.State == flow.Running {
+	const gaps = 2
+	if left := rows - len(lines) - gaps; left >= 3 && s.State == flow.Running {
 		if graph := d.graph(s, left); len(graph) > 0 {
-			lines = append(append(lines, ""), graph...)
+			return slices.Concat(lines[:1], []string{""}, graph, []string{""}, lines[1:])
 		}
 	}
 	return lines
