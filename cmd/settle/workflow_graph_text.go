@@ -34,7 +34,7 @@ func (d runText) graph(s *flow.Status, most int) []string {
 	if s.Graph == nil || s.Opaque {
 		return nil
 	}
-	marks := d.marks(s)
+	marks, width := d.marks(s), labelWidth(s.Graph)
 	var lines []string
 	first := -1
 	for i := range s.Graph.Funcs {
@@ -58,7 +58,7 @@ func (d runText) graph(s *flow.Status, most int) []string {
 			if m.here && first < 0 {
 				first = len(lines)
 			}
-			lines = append(lines, d.node(node, m))
+			lines = append(lines, d.node(node, m, width))
 		}
 	}
 	return window(lines, first, most, func(text string) string { return d.paint(faint, text) })
@@ -82,10 +82,25 @@ func passedMark(times int) mark {
 	return mark{sign: signPassed, code: green, note: "×" + display.Grouped(times)}
 }
 
+// labelOf returns the text of a node, indented by the loops around it.
+func labelOf(n *workflow.Node) string {
+	return strings.Repeat("  ", n.Depth) + strings.TrimPrefix(n.Label(48), "do ")
+}
+
+// labelWidth returns the width of the column of texts, so that notes are below each other.
+func labelWidth(g *workflow.Graph) (width int) {
+	for i := range g.Funcs {
+		for n := range g.Funcs[i].Nodes {
+			width = max(width, utf8.RuneCountInString(labelOf(&g.Funcs[i].Nodes[n])))
+		}
+	}
+	const most, gap = 58, 2
+	return min(width, most) + gap
+}
+
 // node draws a node.
-func (d runText) node(n *workflow.Node, m mark) string {
-	const width = 58
-	text := strings.Repeat("  ", n.Depth) + strings.TrimPrefix(n.Label(48), "do ")
+func (d runText) node(n *workflow.Node, m mark, width int) string {
+	text := labelOf(n)
 	fill := strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 1))
 	switch {
 	case m.here:
