@@ -16,7 +16,7 @@ type demoPipelineCmd struct {
 	Partitions int           `default:"4" help:"Partitions of the deployment, which the workers divide among themselves."`
 	Kill       int           `default:"0" help:"Kill a worker that serves a run N times, the last time while a run waits for its approval. A new one joins a moment later." placeholder:"N"`
 	Verify     bool          `help:"Compare the reports with those of a plain loop over the same flights, and the actions in them with those that were performed. The exit code is 1 if something differs."`
-	Processes  bool          `default:"true" negatable:"" help:"Run every worker, and the coordinator, as a process of its own, killed by SIGKILL."`
+	InProcess  bool          `help:"Run workers and coordinator in this process. By default each is a process of its own, killed by SIGKILL."`
 	Pace       time.Duration `default:"25ms" help:"How long an action takes." placeholder:"DURATION"`
 	Sleep      time.Duration `default:"2s" help:"How long each run sleeps before it waits for its approval." placeholder:"DURATION"`
 	Approve    time.Duration `name:"approve-after" default:"1s" help:"How long each run waits before the demo approves it, in place of a person." placeholder:"DURATION"`
@@ -27,7 +27,7 @@ type demoPipelineCmd struct {
 // Run runs the demo. The exit codes are those of `settle demo flights`.
 func (c *demoPipelineCmd) Run(ctx context.Context, io streams) error {
 	o := demo.Pipeline{
-		Days: c.Days, Workers: c.Workers, Partitions: c.Partitions, Kill: c.Kill, Processes: c.Processes, Pace: c.Pace, Sleep: c.Sleep, Hold: c.Approve,
+		Days: c.Days, Workers: c.Workers, Partitions: c.Partitions, Kill: c.Kill, Processes: !c.InProcess, Pace: c.Pace, Sleep: c.Sleep, Hold: c.Approve,
 	}
 	if c.Fsync == "interval" {
 		o.Fsync = embedded.FsyncInterval

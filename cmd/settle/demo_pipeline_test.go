@@ -12,7 +12,7 @@ var quick = []string{"demo", "pipeline", "--days", "1", "--pace", "0s", "--sleep
 
 func TestPipelineInThisProcessIsVerified(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := command(t.Context(), t, append(quick, "--no-processes", "--verify")...)
+	code, stdout, stderr := command(t.Context(), t, append(quick, "--in-process", "--verify")...)
 	for _, want := range []string{"1 day, 222 flights", "2 workers, 4 partitions", "waits for the signal approve", "299 actions", "309 attempts: 10 failed and were tried again", "Verified by a plain NATS client", "✓ nothing twice"} {
 		if code != 0 || !strings.Contains(stdout, want) {
 			t.Errorf("code %d, %q is missing: %s\n%s", code, want, stderr, stdout)

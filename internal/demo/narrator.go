@@ -55,8 +55,8 @@ func newNarrator(out io.Writer) *narrator {
 	return &narrator{out: out, style: styleFor(out), began: time.Now(), failed: map[string]bool{}}
 }
 
-// say writes a line about a day, or about the deployment.
-func (n *narrator) say(day, format string, args ...any) {
+// line writes a line about a day, or about the deployment.
+func (n *narrator) line(day, format string, args ...any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	_, _ = fmt.Fprintf(n.out, "%s  %s  %s\n", n.style.faint(fmt.Sprintf("%5.1f s", time.Since(n.began).Seconds())),
@@ -74,7 +74,7 @@ func (n *narrator) heading(p *pipeline) {
 	n.began = time.Now()
 }
 
-// stage tells that a run has come to a stage.
+// stage reports that a run has come to a stage.
 func (n *narrator) stage(day, stage string, s *flow.Status) {
 	at := workflow.Position{}
 	if len(s.Positions) > 0 {
@@ -82,47 +82,47 @@ func (n *narrator) stage(day, stage string, s *flow.Status) {
 	}
 	switch stage {
 	case reading:
-		n.say(day, "reads the file of the day, a chunk after the other")
+		n.line(day, "reads the file of the day, a chunk after the other")
 	case checking:
-		n.say(day, "checks %s at the same time", count(at.Need, "flight"))
+		n.line(day, "checks %s at the same time", count(at.Need, "flight"))
 	case summing:
 		of := 0
 		if len(at.Rounds) > 0 {
 			of = at.Rounds[0].Of
 		}
-		n.say(day, "sums up %s, one after the other", count(of, "airport"))
+		n.line(day, "sums up %s, one after the other", count(of, "airport"))
 	case sleeping:
-		n.say(day, "sleeps: nothing but a timer is left of it")
+		n.line(day, "sleeps: nothing but a timer is left of it")
 	case waiting:
-		n.say(day, "%s", n.style.bold("waits for the signal "+daily.Approve))
+		n.line(day, "%s", n.style.bold("waits for the signal "+daily.Approve))
 	case printing:
-		n.say(day, "publishes the report")
+		n.line(day, "publishes the report")
 	}
 }
 
-// failures tells of the first action of each run that failed.
+// failures reports the first action of each run that failed.
 func (n *narrator) failures(list []daily.Entry) {
 	for _, e := range list {
 		space, _, _ := strings.Cut(e.Key, "/")
 		if e.What == daily.Failed && !n.failed[space] {
 			n.failed[space] = true
-			n.say(strings.ReplaceAll(space, "-", "/"), "%s failed (Offline), and is tried again", e.Action)
+			n.line(strings.ReplaceAll(space, "-", "/"), "%s failed (Offline), and is tried again", e.Action)
 		}
 	}
 }
 
-// quarter tells how many actions were performed.
+// quarter reports the number of actions that were performed.
 func (n *narrator) quarter(share, ended, total int) {
-	n.say("", "%s", n.style.bold(fmt.Sprintf("%3d %%  %s of %s performed", share, display.Grouped(ended), count(total, "action"))))
+	n.line("", "%s", n.style.bold(fmt.Sprintf("%3d %%  %s of %s performed", share, display.Grouped(ended), count(total, "action"))))
 }
 
-// kills tells that a worker was killed.
+// kills reports that a worker was killed.
 func (n *narrator) kills(victim string, process bool, serves []string) {
 	how := "killed"
 	if process {
 		how = "killed by SIGKILL"
 	}
-	n.say("", "%s, which served %s", n.style.yellow(victim+" "+how), strings.Join(serves, ", "))
+	n.line("", "%s, which served %s", n.style.yellow(victim+" "+how), strings.Join(serves, ", "))
 }
 
 // Summary writes the figures and, if verify is set, what was verified.

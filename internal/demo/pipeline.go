@@ -93,16 +93,17 @@ type pipeline struct {
 	o     Pipeline
 	place place
 	path  string // of the ledger
-	days  []string
-	plain map[string]*daily.Report
-	total int // actions
-	work  int // the sum of their weights
-	logs  *logs
-	d     deployment
+	// offset is up to where the ledger was read.
+	offset int64
+	days   []string
+	plain  map[string]*daily.Report
+	total  int // actions
+	work   int // the sum of their weights
+	logs   *logs
+	d      deployment
 	*narrator
 
 	mu      sync.Mutex
-	ledger  []daily.Entry
 	ended   map[string]bool // keys of actions
 	done    int             // the sum of their weights
 	running map[string]bool // days
@@ -209,7 +210,7 @@ func (p *pipeline) play(ctx context.Context) error {
 			return fmt.Errorf("start the run of %s: %w", day, err)
 		}
 	}
-	p.say("", "started: a run for each day, in a space of its own")
+	p.line("", "started: a run for each day, in a space of its own")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	beside, ctx := errgroup.WithContext(ctx)
@@ -224,7 +225,10 @@ func (p *pipeline) play(ctx context.Context) error {
 	}
 	err := work.Wait()
 	cancel()
-	return failure(beside.Wait(), err)
+	if err := failure(beside.Wait(), err); err != nil {
+		return err
+	}
+	return p.read() // what was written since it was last read
 }
 
 // progressed notes that something has happened.
@@ -239,35 +243,45 @@ const tick = 50 * time.Millisecond
 
 // count follows the ledger until ctx ends. It gives up when nothing happens for Patience.
 func (p *pipeline) count(ctx context.Context) error {
-	quarters, offset := 0, int64(0)
 	for pause.For(ctx, tick) == nil {
-		list, next, err := daily.ReadLedger(p.path, offset)
-		if err != nil {
-			return fmt.Errorf("read the ledger of actions: %w", err)
+		if err := p.read(); err != nil {
+			return err
 		}
-		offset = next
 		p.mu.Lock()
-		for _, e := range list {
-			if e.What == daily.Ended && !p.ended[e.Key] {
-				p.ended[e.Key] = true
-				p.done += weight(e.Action)
-			}
-		}
-		if p.ledger = append(p.ledger, list...); len(list) > 0 {
-			p.last = time.Now()
-		}
-		ended, silent := len(p.ended), time.Since(p.last)
+		silent := time.Since(p.last)
 		p.mu.Unlock()
-		p.failures(list)
-		if now := 4 * ended / p.total; now > quarters {
-			quarters = now
-			p.quarter(25*quarters, ended, p.total)
-		}
 		if silent > p.o.Patience {
 			return fmt.Errorf("nothing has happened for %v; still running: %s", p.o.Patience, strings.Join(p.alive(), ", "))
 		}
 	}
 	return ctx.Err()
+}
+
+// read reads what is new in the ledger, and reports progress.
+func (p *pipeline) read() error {
+	list, next, err := daily.ReadLedger(p.path, p.offset)
+	if err != nil {
+		return fmt.Errorf("read the ledger of actions: %w", err)
+	}
+	p.offset = next
+	p.mu.Lock()
+	before := len(p.ended)
+	for _, e := range list {
+		if e.What == daily.Ended && !p.ended[e.Key] {
+			p.ended[e.Key] = true
+			p.done += weight(e.Action)
+		}
+	}
+	if len(list) > 0 {
+		p.last = time.Now()
+	}
+	ended := len(p.ended)
+	p.mu.Unlock()
+	p.failures(list)
+	if quarters := 4 * ended / p.total; quarters > 4*before/p.total {
+		p.quarter(25*quarters, ended, p.total)
+	}
+	return nil
 }
 
 // loopWeight is the weight of an action that is performed in a loop, one after the other. Those of a fan-out weigh 1: without
@@ -308,7 +322,7 @@ func (p *pipeline) follow(ctx context.Context, day string) error {
 			delete(p.running, day)
 			p.mu.Unlock()
 			title, _ := s.Result.Get("title").AsString()
-			p.say(day, "%s", p.style.green("done: ")+strings.TrimPrefix(title, day+": "))
+			p.line(day, "%s", p.style.green("done: ")+strings.TrimPrefix(title, day+": "))
 			return nil
 		case s.Error != nil:
 			return fmt.Errorf("the run of %s is %s: %w", day, s.State, s.Error)
@@ -347,7 +361,7 @@ func (p *pipeline) approve(ctx context.Context, day string) error {
 	if stageOf(s) != waiting {
 		return fmt.Errorf("the run of %s does not wait for its approval any more, and has none", day)
 	}
-	p.say(day, "still waits; the demo approves it, in place of a person")
+	p.line(day, "still waits; the demo approves it, in place of a person")
 	return p.runs(day).Signal(ctx, dailyRun, daily.Approve, approver)
 }
 
@@ -414,7 +428,7 @@ func (p *pipeline) kill(ctx context.Context, day string) error {
 	if err != nil {
 		return fmt.Errorf("add a worker after %s was killed: %w", victim, err)
 	}
-	p.say("", "%s joined", joined)
+	p.line("", "%s joined", joined)
 	return nil
 }
 
@@ -448,6 +462,11 @@ func (p *pipeline) verify(ctx context.Context, took time.Duration) (*PipelineRep
 	var s Snapshot
 	p.logs.snapshot(&s)
 	rep := &PipelineReport{Days: len(p.days), Killed: p.killed, Takeovers: s.Takeovers, Commits: s.Commits, Seconds: took.Seconds()}
+	// The workers have left, so this is all.
+	ledger, _, err := daily.ReadLedger(p.path, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read the ledger of actions: %w", err)
+	}
 	var v daily.Verdict
 	for _, day := range p.days {
 		rep.Flights += p.plain[day].Flights
@@ -458,7 +477,7 @@ func (p *pipeline) verify(ctx context.Context, took time.Duration) (*PipelineRep
 		if err := json.Unmarshal(stored.Docs[spaceOf(day)]["run_"+dailyRun], &doc); err != nil {
 			return nil, fmt.Errorf("the document of the run of %s: %w", day, err)
 		}
-		v.Add(daily.Judge(&doc.Result, p.plain[day], p.entries(day)))
+		v.Add(daily.Judge(&doc.Result, p.plain[day], entriesOf(ledger, day)))
 	}
 	slices.Sort(v.Differences)
 	rep.Actions, rep.Attempts, rep.Failures, rep.Repeated = v.Actions, v.Attempts, v.Failures, v.Repeated
@@ -466,11 +485,9 @@ func (p *pipeline) verify(ctx context.Context, took time.Duration) (*PipelineRep
 	return rep, nil
 }
 
-// entries returns the part of the ledger that is about a day. Keys begin with the space.
-func (p *pipeline) entries(day string) (list []daily.Entry) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, e := range p.ledger {
+// entriesOf returns the part of a ledger that is about a day. Keys begin with the space.
+func entriesOf(ledger []daily.Entry, day string) (list []daily.Entry) {
+	for _, e := range ledger {
 		if strings.HasPrefix(e.Key, spaceOf(day)+"/") {
 			list = append(list, e)
 		}
