@@ -228,8 +228,11 @@ func (c *workflowListCmd) print(io streams, list []*flow.Status, all int) {
 			end = time.UnixMilli(s.Ended)
 		}
 		rows[i] = []cell{
-			{text: s.ID, code: bold}, {text: s.Workflow}, {text: string(s.State), code: runColors[s.State]},
-			{text: at(now, started)}, {text: brief(end.Sub(started)), right: true},
+			{text: s.ID, code: bold},
+			{text: s.Workflow},
+			{text: string(s.State), code: runColors[s.State]},
+			{text: at(now, started)},
+			{text: brief(end.Sub(started)), right: true},
 		}
 	}
 	screen.table([]string{"RUN", "WORKFLOW", "STATE", "STARTED", "FOR"}, rows)

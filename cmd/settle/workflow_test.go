@@ -23,6 +23,11 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	dir := t.TempDir()
 	program := file(t, dir, "shop.star", approval)
 	want(t, 0, "deployed", "deploy", program, "--space", "*")
+	watched := make(chan string)
+	go func() { // ends with the run
+		_, stdout, _ := command(t.Context(), t, "workflow", "watch", "shop", "o1")
+		watched <- stdout
+	}()
 	eventually(t, "o1: started", "workflow", "start", "shop", "approval", `{"items":["a","bb"]}`, "--id", "o1")
 	want(t, 0, "o1: exists already", "workflow", "start", "shop", "approval", `{"items":["a","bb"]}`, "--id", "o1")
 	want(t, 1, "run o1 exists, with workflow approval", "workflow", "start", "shop", "approval", `{"items":[]}`, "--id", "o1")
@@ -48,6 +53,12 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	want(t, 1, "run o1 has not ended within 200ms; it goes on", "workflow", "result", "shop", "o1", "--timeout", "200ms")
 	want(t, 0, "o1: signal approve received", "workflow", "signal", "shop", "o1", "approve", `"ann"`)
 	want(t, 0, `{"by":"ann","total":14}`, "workflow", "result", "shop", "o1")
+	story := <-watched
+	for _, text := range []string{"o1: workflow approval, done after", `  result {"by":"ann","total":14}`} {
+		if !strings.Contains(story, text) {
+			t.Errorf("watch does not print %q:\n%s", text, story)
+		}
+	}
 	want(t, 0, `o1: workflow approval, done after | result {"by":"ann","total":14}`, "workflow", "watch", "shop", "o1")
 	want(t, 0, `"run":"o1","workflow":"approval" | "state":"done"`, "workflow", "watch", "shop", "o1", "--json")
 	want(t, 1, "run o1 is done: an ended run keeps its outcome, and not where it has been", "workflow", "status", "shop", "o1", "--graph")

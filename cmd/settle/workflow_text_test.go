@@ -219,3 +219,29 @@ func TestRunText_HowARunHasEnded(t *testing.T) {
 		s = was
 	}
 }
+
+// A log has a line per change of what a run does, and none for what does not change it.
+func TestRunLines_ALinePerChange(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	x := newTour(t, `{"n":3}`)
+	l := runLines{io: streams{out: &out, now: func() time.Time { return time.UnixMilli(x.now) }}}
+	show := func() {
+		if err := l.show(&x.status); err != nil {
+			t.Fatal(err)
+		}
+	}
+	show()
+	x.now += 60_000
+	show()
+	x.first(1, "[1,2]")
+	show()
+	x.status.State, x.status.Error, x.status.Ended = flow.Failed, &flow.Error{Type: "Offline", Message: "no route"}, x.now
+	x.status.Waiting, x.status.Positions = nil, nil
+	show()
+	const want = "12:00:01  r1: running, 1 step, waits for action fetch\n12:01:02  r1: running, 2 steps, check 0 of 2 done\n" +
+		"r1: workflow tour, failed after 1m 2s, at 12:01:02, 2 steps\n  error Offline: no route\n"
+	if out.String() != want {
+		t.Errorf("it prints\n%s", &out)
+	}
+}
