@@ -84,14 +84,16 @@ func (n *Node) label(most int) string {
 // awaited returns the name and the timeout of a wait as a person would write them, if its code is a pair in parentheses.
 func (n *Node) awaited() string {
 	text := n.code()
-	name, timeout, pair := strings.Cut(text, "), (")
-	if name, inner := strings.CutPrefix(name, "("); pair && inner && strings.HasSuffix(timeout, ")") {
-		if timeout == "None)" {
-			return name
-		}
-		return name + ", timeout = " + strings.TrimSuffix(timeout, ")")
+	const between = "), ("
+	at := strings.LastIndex(text, between)
+	if at < 0 || text[0] != '(' || !strings.HasSuffix(text, ")") {
+		return text
 	}
-	return text
+	name, timeout := text[1:at], text[at+len(between):len(text)-1]
+	if timeout == "None" {
+		return name
+	}
+	return name + ", timeout = " + timeout
 }
 
 func (n *Node) code() string {

@@ -18,7 +18,7 @@ type Open struct {
 	// Since is when the run began to wait for it, for an action when the attempt began or the pause before it, in milliseconds
 	// since 1970. It is 0 if a version of this package has stored the run that did not keep it.
 	Since int64
-	// Failed is the error of the attempt before, at most 200 characters of it.
+	// Failed is the error of the attempt before, at most 100 characters of it.
 	Failed string
 	// Signal is what is waited for.
 	Signal string

@@ -8,7 +8,7 @@ import (
 )
 
 // maxNote is the largest number of characters that are kept of the error of an attempt.
-const maxNote = 200
+const maxNote = 100
 
 // Position is where one call of a function is. A run has one for itself, and one for each function that it has called and that
 // has not returned.

@@ -78,7 +78,7 @@ func TestWorkflow_GraphInEveryFormat(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	program := file(t, dir, "shop.star", approval)
-	want(t, 0, "workflow approval | run(items, patience) | parallel price for each of items | wait | version", "workflow", "graph", program)
+	want(t, 0, "workflow approval | run(items, patience) | parallel price for each of items | wait \"approve\", timeout = patience | version", "workflow", "graph", program)
 	want(t, 0, "digraph \"approval\" | n0_0 -> n0_1", "workflow", "graph", program, "--format", "dot")
 	want(t, 0, "flowchart TD | n0_0 --> n0_1", "workflow", "graph", program, "approval", "--format", "mermaid")
 	want(t, 0, `"name": "approval"`, "workflow", "graph", program, "--format", "json")

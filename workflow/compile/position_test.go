@@ -130,7 +130,24 @@ func TestPositions_ASnapshotWithoutThemIsLoaded(t *testing.T) {
 func TestPositions_TheErrorOfAnAttemptIsKeptInAFewWords(t *testing.T) {
 	b, e := begin(t, "    retry(a(1), attempts = 2)")
 	b.step(workflow.Input{Failed: &workflow.Failed{Work: e.Start[0].ID, Attempt: 1, Type: "Long", Message: strings.Repeat("é", 1000)}})
-	if got := b.run.Open()[0].Failed; len([]rune(got)) != 200 || !strings.HasSuffix(got, "...") {
+	if got := b.run.Open()[0].Failed; len([]rune(got)) != 100 || !strings.HasSuffix(got, "...") {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestLabel_AWaitIsShownAsItIsWritten(t *testing.T) {
+	for body, want := range map[string]string{
+		"    wait('go')": "wait 'go'",
+		"    wait('go' + str(n), timeout = '1h')":      "wait 'go' + str(n), timeout = 3600",
+		"    wait('go', timeout = str(n) + 'h')":       "wait 'go', timeout = str(n) + 'h'",
+		"    x = attempt(wait('a), (b', timeout = n))": "wait 'a), (b', timeout = n",
+	} {
+		g, err := Compile("w.star", []byte("load('actions', 'a')\ndef run(n = 3):\n"+body+"\n    a(1)\nworkflow('w', run)\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := g.Funcs[0].Nodes[0].Label(80); got != want {
+			t.Errorf("%s is shown as %q, want %q", body, got, want)
+		}
 	}
 }
