@@ -50,7 +50,7 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	if out := <-ended; !strings.Contains(out, "price shop/o1/1/0: done") || !strings.Contains(out, "price shop/o1/1/1: Offline: no route") || !strings.Contains(out, "price shop/o1/1/1: done") {
 		t.Error(out)
 	}
-	want(t, 1, "run o1 has not ended within 200ms; it goes on", "workflow", "result", "shop", "o1", "--timeout", "200ms")
+	want(t, 1, "run o1 has not ended within 2s; it goes on", "workflow", "result", "shop", "o1", "--timeout", "2s")
 	want(t, 0, "o1: signal approve received", "workflow", "signal", "shop", "o1", "approve", `"ann"`)
 	want(t, 0, `{"by":"ann","total":14}`, "workflow", "result", "shop", "o1")
 	story := <-watched

@@ -38,8 +38,8 @@ func (workflowWatchCmd) Help() string {
     ` + signAgain + `  an attempt has failed, and it waits there for another one
     ` + signAhead + `  it has not been there
 
-Elsewhere it prints a line per change. Changes that follow each other within a tenth of a second are one. It ends
-when the run ends, with its result or its error.`
+Elsewhere it prints a line per change. Changes that follow each other within a tenth of a second, or more for a run with
+much state, are one. It ends when the run ends, with its result or its error.`
 }
 
 // Run prints the states of a run until it has ended.
@@ -65,10 +65,16 @@ type runScreen interface {
 	// show shows a state, one that the run has had; tick is called about every tenth of a second.
 	show(s *flow.Status) error
 	tick()
+	// missing shows that there is no run.
+	missing()
 }
 
 // looks is how often a run is read at most, and a terminal drawn.
 const looks = 100 * time.Millisecond
+
+// restPerLook is how much longer than a read the pause after it is at least: a read makes a run again from its last snapshot, and there is none of a
+// run with much state.
+const restPerLook = 3
 
 // watchRun shows each state of a run until it has ended.
 func watchRun(ctx context.Context, space settle.Space, id string, show runScreen) error {
@@ -77,40 +83,52 @@ func watchRun(ctx context.Context, space settle.Space, id string, show runScreen
 	g, ctx := errgroup.WithContext(ctx)
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	changed := make(chan struct{}, 1)
+	changed, missing := make(chan struct{}, 1), make(chan struct{}, 1)
 	g.Go(func() error { // ends with ctx
 		defer done()
 		for u, err := range space.Watch(ctx, runs.Doc(id)) {
 			if err != nil {
 				return err
 			}
-			if u.Exists {
-				select {
-				case changed <- struct{}{}:
-				default: // it is about to be read
-				}
+			signal := changed
+			if !u.Exists {
+				signal = missing
+			}
+			select {
+			case signal <- struct{}{}:
+			default: // it is about to be read
 			}
 		}
 		return nil
 	})
 	g.Go(func() error { // ends with ctx
 		defer done()
+		var next time.Time // when it may be read again
 		for {
-			select {
-			case <-changed:
-				s, err := flow.In(space).Status(ctx, id)
-				if err == nil {
-					err = show.show(s)
-				}
-				if err != nil || s.State != flow.Running {
-					return err
-				}
-			default:
-				show.tick()
-			}
+			show.tick()
 			if err := pause.For(ctx, looks); err != nil {
 				return nil
 			}
+			began := time.Now()
+			if began.Before(next) {
+				continue
+			}
+			select {
+			case <-missing:
+				show.missing()
+				continue
+			case <-changed:
+			default:
+				continue
+			}
+			s, err := flow.In(space).Status(ctx, id)
+			if err == nil {
+				err = show.show(s)
+			}
+			if err != nil || s.State != flow.Running {
+				return err
+			}
+			next = time.Now().Add(restPerLook * time.Since(began))
 		}
 	})
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
@@ -129,6 +147,10 @@ type runLines struct {
 func (*runLines) begin() {}
 func (*runLines) end()   {}
 func (*runLines) tick()  {}
+
+func (l *runLines) missing() { fmt.Fprintln(l.io.err, noRunYet) }
+
+const noRunYet = "there is no such run yet; waiting"
 
 func (l *runLines) show(s *flow.Status) error {
 	if l.json {
@@ -154,6 +176,7 @@ type runFrame struct {
 	screen *redraw.Screen
 	draw   runText
 	last   *flow.Status
+	none   bool // there is no run yet
 }
 
 func newRunFrame(f *os.File, io streams) *runFrame {
@@ -168,10 +191,15 @@ func (f *runFrame) show(s *flow.Status) error {
 	return nil
 }
 
+func (f *runFrame) missing() { f.none = true }
+
 // tick draws the last state again: durations go on.
 func (f *runFrame) tick() {
-	if f.last == nil {
-		f.screen.Draw([]string{f.draw.paint(faint, "there is no such run yet; waiting")})
+	switch {
+	case f.last == nil && f.none:
+		f.screen.Draw([]string{f.draw.paint(faint, noRunYet)})
+		return
+	case f.last == nil:
 		return
 	}
 	f.draw.now = f.io.now()
