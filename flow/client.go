@@ -132,10 +132,10 @@ func (r Runs) Status(ctx context.Context, id string) (*Status, error) {
 		if err != nil {
 			return nil, err
 		}
-		s, err := runs.Inspect(id, func(doc string) (settle.Value, error) {
+		s, err := runs.Inspect(id, once(func(doc string) (settle.Value, error) {
 			v, _, err := r.space.Get(ctx, doc)
 			return v, err
-		})
+		}))
 		if err == nil || errors.Is(err, ErrNoRun) || ctx.Err() != nil {
 			return s, err
 		}
@@ -143,6 +143,21 @@ func (r Runs) Status(ctx context.Context, id string) (*Status, error) {
 		if again != nil || n == inspections || before.String() == after.String() {
 			return s, err
 		}
+	}
+}
+
+// once returns a function that reads each document once: a page has many records, and each of them is asked for.
+func once(read func(doc string) (settle.Value, error)) func(doc string) (settle.Value, error) {
+	known := map[string]settle.Value{}
+	return func(doc string) (settle.Value, error) {
+		if v, is := known[doc]; is {
+			return v, nil
+		}
+		v, err := read(doc)
+		if err == nil {
+			known[doc] = v
+		}
+		return v, err
 	}
 }
 
