@@ -138,6 +138,21 @@ func (r Runs) Status(ctx context.Context, id string) (*Status, error) {
 	return unchanged(ctx, r, id, runs.Inspect)
 }
 
+// once returns a function that reads each document once: a page has many records, and each of them is asked for.
+func once(read func(doc string) (settle.Value, error)) func(doc string) (settle.Value, error) {
+	known := map[string]settle.Value{}
+	return func(doc string) (settle.Value, error) {
+		if v, is := known[doc]; is {
+			return v, nil
+		}
+		v, err := read(doc)
+		if err == nil {
+			known[doc] = v
+		}
+		return v, err
+	}
+}
+
 // Wait waits until a run has ended, and returns its status. A run that does not exist is waited for, too.
 func (r Runs) Wait(ctx context.Context, id string) (*Status, error) {
 	if err := runs.CheckID(id); err != nil {

@@ -40,6 +40,9 @@ type Status struct {
 	Graph   *workflow.Graph
 	// Marks are the nodes that the run has passed, as [workflow.Run.Marks] has them; "" if that is not known.
 	Marks string
+	// Positions are where the run is in its graph, and Passed returns how often it has come to a node. Both are known as Waiting is.
+	Positions []workflow.Position
+	Passed    func(fn, node int) int
 	// Opaque reports that Waiting is not known: the code of the run calls functions of the worker's process.
 	Opaque bool
 }
@@ -161,6 +164,7 @@ func Inspect(id string, read func(doc string) (model.Value, error)) (*Status, er
 		return s, err
 	}
 	s.Waiting, s.Timers, s.Queued, s.Marks = d.run.Open(), d.timers, map[string]bool{}, d.run.Marks()
+	s.Positions, s.Passed = d.run.Positions(), d.run.Passed
 	for _, w := range d.queue {
 		s.Queued[w.ID] = true
 	}

@@ -151,6 +151,7 @@ func indexed(id string, entry model.Value) *Status {
 	s.State = State(state)
 	s.Started, _ = entry.Get("at").AsInt()
 	s.Ended, _ = entry.Get("ended").AsInt()
+	s.Parent = ParentOf(entry)
 	return s
 }
 

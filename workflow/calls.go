@@ -102,7 +102,7 @@ func (r *Run) elements(f *frame, n *Node, at int) (list []called, err error) {
 
 // start starts calls that the frame then waits for at a node. Without calls the frame continues at once.
 func (r *Run) start(f *frame, at int, list []called) error {
-	f.wait = &activation{node: at, need: len(list), results: make([]starlark.Value, len(list))}
+	f.wait = &activation{node: at, need: len(list), results: make([]starlark.Value, len(list)), since: r.now}
 	if len(list) == 0 {
 		return r.complete(f)
 	}
@@ -145,7 +145,7 @@ func (r *Run) start(f *frame, at int, list []called) error {
 }
 
 func (r *Run) attempt(w *work) {
-	w.step = r.step
+	w.step, w.since = r.step, r.now
 	r.effects.Start = append(r.effects.Start, w.next())
 }
 
@@ -174,11 +174,12 @@ func (r *Run) failed(w *work, f *Failed) error {
 	}
 	if pause, again := w.call.Policy.again(fail, w.attempt-w.spent); again {
 		w.attempt++
+		w.failed = shorten(fail.Error(), maxNote)
 		if pause == 0 {
 			r.attempt(w)
 			return nil
 		}
-		w.retry = "retry " + w.id
+		w.retry, w.since = "retry "+w.id, r.now
 		r.retries[w.retry] = w
 		r.effects.Timers = append(r.effects.Timers, Timer{ID: w.retry, At: r.now + pause})
 		return nil

@@ -44,7 +44,10 @@ func (e Edge) label() string {
 	return string(e.Kind) + " -> "
 }
 
-// label describes a node in a number of characters.
+// Label describes a node in a number of characters.
+func (n *Node) Label(most int) string { return n.label(most) }
+
+// label is Label.
 func (n *Node) label(most int) string {
 	var text string
 	switch n.Kind {
@@ -69,10 +72,27 @@ func (n *Node) label(most int) string {
 			text = "while " + n.code()
 		}
 		return shorten(text, most)
+	case Wait:
+		text = n.awaited()
 	default:
 		text = n.code()
 	}
 	return shorten(strings.TrimSpace(string(n.Kind)+" "+text), most)
+}
+
+// awaited returns the name and the timeout of a wait as a person would write them, if its code is a pair in parentheses.
+func (n *Node) awaited() string {
+	text := n.code()
+	const between = "), ("
+	at := strings.LastIndex(text, between)
+	if at < 0 || text[0] != '(' || !strings.HasSuffix(text, ")") {
+		return text
+	}
+	name, timeout := text[1:at], text[at+len(between):len(text)-1]
+	if timeout == "None" {
+		return name
+	}
+	return name + ", timeout = " + timeout
 }
 
 func (n *Node) code() string {

@@ -16,6 +16,11 @@ type Open struct {
 	Child   string
 	Attempt int
 	Retry   bool
+	// Since is when the run began to wait for it, for an action when the attempt began or the pause before it, in milliseconds
+	// since 1970. It is 0 if a version of this package has stored the run that did not keep it.
+	Since int64
+	// Failed is the error of the attempt before, at most 100 characters of it.
+	Failed string
 	// Signal is what is waited for.
 	Signal string
 }
@@ -25,16 +30,16 @@ func (r *Run) Open() []Open {
 	var list []Open
 	for _, id := range slices.Sorted(maps.Keys(r.works)) {
 		w := r.works[id]
-		list = append(list, Open{ID: id, Func: w.frame.fn, Node: w.node, Action: w.call.Action, Child: w.call.Child, Attempt: w.attempt, Retry: w.retry != ""})
+		list = append(list, Open{ID: id, Func: w.frame.fn, Node: w.node, Action: w.call.Action, Child: w.call.Child, Attempt: w.attempt, Retry: w.retry != "", Since: w.since, Failed: w.failed})
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.frames)) {
 		f := r.frames[id]
 		switch a := f.wait; {
 		case a == nil:
 		case a.signal != "":
-			list = append(list, Open{ID: "wait " + f.key(a.node), Func: f.fn, Node: a.node, Signal: a.signal})
+			list = append(list, Open{ID: "wait " + f.key(a.node), Func: f.fn, Node: a.node, Signal: a.signal, Since: a.since})
 		case a.timer != "":
-			list = append(list, Open{ID: a.timer, Func: f.fn, Node: a.node})
+			list = append(list, Open{ID: a.timer, Func: f.fn, Node: a.node, Since: a.since})
 		}
 	}
 	return list

@@ -37,6 +37,7 @@ type Run struct {
 	signals signals
 	undos   undos
 	marks   marks
+	passed  passes
 	outcome *Outcome
 	begun   bool
 	// deadline is how long the run may take from its begin, in milliseconds; 0 if it has none, or not any more.
@@ -85,6 +86,7 @@ type activation struct {
 	results   []starlark.Value // by slot; a *Failure for a failed call
 	timer     string           // of a sleep, or of a wait with a timeout
 	signal    string           // that a wait waits for
+	since     int64            // when it began, in milliseconds since 1970
 }
 
 // work is an action under way.
@@ -101,6 +103,8 @@ type work struct {
 	args    jsontext.Value
 	named   jsontext.Value
 	retry   string // the timer of the next attempt, "" during an attempt
+	since   int64  // when the attempt began, or the pause before it, in milliseconds since 1970
+	failed  string // the error of the attempt before, "" for the first
 }
 
 // arrival is a node to be visited.
@@ -283,6 +287,9 @@ func (r *Run) advance() {
 		if r.visits++; r.visits > maxVisits {
 			r.interrupt(&Failure{Name: LimitError, Message: fmt.Sprintf("%d steps without an action, a sleep or a wait: the workflow does not come to an end", maxVisits)}, r.Undoing() != nil)
 			continue
+		}
+		if a.f.undoing == nil {
+			r.passed.add(a.f.fn, a.node)
 		}
 		if err := r.visit(a); err != nil {
 			r.mark(a.f, a.node, failedAt)
@@ -509,7 +516,7 @@ func (r *Run) sleep(f *frame, n *Node, at int) error {
 		r.follow(f, n, 0)
 		return nil
 	}
-	f.wait = &activation{node: at}
+	f.wait = &activation{node: at, since: r.now}
 	r.setTimer(f, "sleep "+f.key(at), seconds)
 	return nil
 }

@@ -91,7 +91,7 @@ func (r *Run) await(f *frame, n *Node, at int) error {
 	if err != nil {
 		return err
 	}
-	f.wait = &activation{node: at, signal: name}
+	f.wait = &activation{node: at, signal: name, since: r.now}
 	if i := slices.IndexFunc(r.signals.kept, func(s Signal) bool { return s.Name == name }); i >= 0 {
 		value := r.signals.kept[i].Value
 		r.signals.kept = slices.Delete(r.signals.kept, i, i+1)

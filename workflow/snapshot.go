@@ -26,6 +26,7 @@ type stored struct {
 	Waiting map[string][]string `json:"waiting,omitzero"`
 	Kept    []Signal            `json:"kept,omitzero"`
 	Heap    []object            `json:"heap,omitzero"`
+	Passed  passes              `json:"passed,omitzero"`
 	Result  jsontext.Value      `json:"result,omitzero"`
 	Error   *storedFailure      `json:"error,omitzero"`
 }
@@ -69,6 +70,7 @@ type storedWait struct {
 	Results map[int]jsontext.Value `json:"results,omitzero"` // by slot
 	Timer   string                 `json:"timer,omitzero"`
 	Signal  string                 `json:"signal,omitzero"`
+	Since   int64                  `json:"since,omitzero"`
 }
 
 type storedWork struct {
@@ -82,12 +84,14 @@ type storedWork struct {
 	Args    jsontext.Value `json:"args"`
 	Named   jsontext.Value `json:"named"`
 	Retry   string         `json:"retry,omitzero"`
+	Since   int64          `json:"since,omitzero"`
+	Failed  string         `json:"failed,omitzero"`
 }
 
 // Snapshot returns the complete state of a run between two steps.
 func (r *Run) Snapshot() ([]byte, error) {
 	s := &saver{p: r.program, ids: map[starlark.Value]int{}}
-	out := stored{Format: Format, Version: r.program.Version, Begun: r.begun, Deadline: r.deadline, Undos: r.undos.last, Marks: r.Marks()}
+	out := stored{Format: Format, Version: r.program.Version, Begun: r.begun, Deadline: r.deadline, Undos: r.undos.last, Marks: r.Marks(), Passed: r.passed}
 	var err error
 	for _, id := range slices.Sorted(maps.Keys(r.frames)) { // the ID of a caller is a prefix of those of its calls
 		f, err := s.frame(r.frames[id])
@@ -98,7 +102,7 @@ func (r *Run) Snapshot() ([]byte, error) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.works)) {
 		w := r.works[id]
-		out.Works = append(out.Works, storedWork{ID: w.id, Frame: w.frame.id, Slot: w.slot, Node: w.node, Call: w.number, Attempt: w.attempt, Spent: w.spent, Args: w.args, Named: w.named, Retry: w.retry})
+		out.Works = append(out.Works, storedWork{ID: w.id, Frame: w.frame.id, Slot: w.slot, Node: w.node, Call: w.number, Attempt: w.attempt, Spent: w.spent, Args: w.args, Named: w.named, Retry: w.retry, Since: w.since, Failed: w.failed})
 	}
 	out.Kept = r.signals.kept
 	for name, list := range r.signals.waiting { // any order: each on its own
@@ -149,7 +153,7 @@ func (s *saver) frame(f *frame) (out storedFrame, err error) {
 		}
 	}
 	if a := f.wait; a != nil {
-		out.Wait = &storedWait{Node: a.node, Need: a.need, Timer: a.timer, Signal: a.signal, Results: map[int]jsontext.Value{}}
+		out.Wait = &storedWait{Node: a.node, Need: a.need, Timer: a.timer, Signal: a.signal, Since: a.since, Results: map[int]jsontext.Value{}}
 		for i, v := range a.results {
 			if v != nil {
 				if out.Wait.Results[i], err = s.value(v, 0); err != nil {
@@ -198,7 +202,7 @@ func Load(p *Program, snapshot []byte) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load a run of workflow %s: %w", p.Graph.Name, err)
 	}
-	r.begun, r.deadline, r.undos.last = in.Begun, in.Deadline, in.Undos
+	r.begun, r.deadline, r.undos.last, r.passed = in.Begun, in.Deadline, in.Undos, in.Passed
 	return r, nil
 }
 
@@ -267,7 +271,7 @@ func (r *Run) loadFrame(l *loader, in *storedFrame) (err error) {
 		if w.Node < 0 || w.Node >= nodes || w.Need < 0 || w.Need > maxOpen {
 			return fmt.Errorf("call %s waits at node %d of %d for %d", in.ID, w.Node, nodes, w.Need)
 		}
-		f.wait = &activation{node: w.Node, need: w.Need, timer: w.Timer, signal: w.Signal, results: make([]starlark.Value, w.Need)}
+		f.wait = &activation{node: w.Node, need: w.Need, timer: w.Timer, signal: w.Signal, since: w.Since, results: make([]starlark.Value, w.Need)}
 		for i, data := range w.Results { // any order: each on its own
 			if i < 0 || i >= w.Need {
 				return fmt.Errorf("call %s has a result %d of %d", in.ID, i, w.Need)
@@ -334,7 +338,7 @@ func (r *Run) loadWork(in *storedWork) error {
 	if in.Node < 0 || in.Node >= len(nodes) || in.Call < 0 || in.Call >= len(nodes[in.Node].Calls) {
 		return fmt.Errorf("work %s is of no call of the graph", in.ID)
 	}
-	w := &work{id: in.ID, frame: f, slot: in.Slot, node: in.Node, number: in.Call, call: &nodes[in.Node].Calls[in.Call], attempt: in.Attempt, spent: in.Spent, args: in.Args, named: in.Named, retry: in.Retry}
+	w := &work{id: in.ID, frame: f, slot: in.Slot, node: in.Node, number: in.Call, call: &nodes[in.Node].Calls[in.Call], attempt: in.Attempt, spent: in.Spent, args: in.Args, named: in.Named, retry: in.Retry, since: in.Since, failed: in.Failed}
 	r.works[w.id] = w
 	if w.retry != "" {
 		r.retries[w.retry] = w

@@ -46,7 +46,7 @@ func (c *demoFlightsCmd) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	out, err := c.openReport(io)
+	out, err := openFigures(c.JSON, io)
 	if err != nil {
 		return usage(err)
 	}
@@ -73,14 +73,15 @@ type figures struct {
 	close func() error
 }
 
-func (c *demoFlightsCmd) openReport(io streams) (*figures, error) {
-	switch c.JSON {
+// openFigures opens the file of --json, nil for none.
+func openFigures(name string, io streams) (*figures, error) {
+	switch name {
 	case "":
 		return nil, nil
 	case "-":
 		return &figures{io.out, func() error { return nil }}, nil
 	}
-	f, err := os.Create(c.JSON)
+	f, err := os.Create(name)
 	if err != nil {
 		return nil, fmt.Errorf("--json: %w", err)
 	}
@@ -117,7 +118,7 @@ func finish(res *demo.Result, people io.Writer, out *figures) error {
 	return nil
 }
 
-func (f *figures) put(r *demo.Report) error {
+func (f *figures) put(r interface{ JSON() ([]byte, error) }) error {
 	data, err := r.JSON()
 	if err == nil {
 		_, err = f.Write(data)

@@ -75,8 +75,9 @@ type cli struct {
 	Permissions permissionsCmd `cmd:"" group:"Operation" help:"Print the permissions of each role, for a nats-server configuration."`
 
 	Demo struct {
-		Flights demoFlightsCmd `cmd:"" help:"Replay 20,000 real flights between 224 airports, each handled exactly once, while workers are killed."`
-		Role    demoRoleCmd    `cmd:"" hidden:""`
+		Flights  demoFlightsCmd  `cmd:"" help:"Replay 20,000 real flights between 224 airports, each handled exactly once, while workers are killed."`
+		Pipeline demoPipelineCmd `cmd:"" help:"Run a workflow over days of real flights: chunks, a fan-out, a loop with failing actions, a sleep and an approval, while workers are killed."`
+		Role     demoRoleCmd     `cmd:"" hidden:""`
 	} `cmd:"" group:"Demonstrations and measurements" help:"See it work on real data."`
 	Bench struct {
 		Counter benchCounterCmd `cmd:"" help:"Measure events handled exactly once per second, compared with the server's own throughput."`

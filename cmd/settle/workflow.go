@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ type workflowCmd struct {
 	History workflowHistoryCmd `cmd:"" help:"Print what a run has done, step by step, as far as that is kept."`
 	List    workflowListCmd    `cmd:"" help:"List runs of a space, the one started last first."`
 	Result  workflowResultCmd  `cmd:"" help:"Wait for the end of a run, and print its result."`
-	Watch   workflowWatchCmd   `cmd:"" help:"Print what a run waits for, after each change, until it ends."`
+	Watch   workflowWatchCmd   `cmd:"" help:"Follow a run until it ends, with its graph on a terminal."`
 	Signal  workflowSignalCmd  `cmd:"" help:"Send a signal to a run."`
 	Cancel  workflowCancelCmd  `cmd:"" help:"Cancel a run."`
 	Retry   workflowRetryCmd   `cmd:"" help:"Let a run that has failed, or was cancelled, go on from the step that failed."`
@@ -177,10 +178,18 @@ func (c *workflowStatusCmd) Run(ctx context.Context, io streams) error {
 		switch {
 		case c.JSON:
 			return printLine(io.out, lineOf(s))
-		case c.Graph:
+		case c.Graph && (c.Format == "svg" || s.State != flow.Running || s.Opaque):
 			return c.graph(io, s)
 		}
-		printStatus(io, s)
+		screen, _ := sheetFor(io.out)
+		d := runText{sheet: screen, now: io.now()}
+		lines := d.lines(s)
+		if c.Graph {
+			lines = d.frame(s, math.MaxInt)
+		}
+		for _, line := range lines {
+			fmt.Fprintln(io.out, line)
+		}
 		return nil
 	})
 }
@@ -220,44 +229,11 @@ func stateOf(s *flow.Status) func(fn, node int) string {
 	}
 }
 
-// maxWaiting is how many things that a run waits for are printed.
-const maxWaiting = 20
-
+// printStatus prints a run without its graph.
 func printStatus(io streams, s *flow.Status) {
-	fmt.Fprintf(io.out, "%s: workflow %s, %s, %d steps\n", s.ID, s.Workflow, s.State, s.Steps)
-	printFamily(io, s)
-	list := flow.Describe(s)
-	if at, has := s.Timers[workflow.DeadlineTimer]; has {
-		fmt.Fprintln(io.out, "  has to end before", time.UnixMilli(at).UTC().Format(time.RFC3339))
-	}
-	if s.Undoing != nil {
-		fmt.Fprintln(io.out, "  executes its undo steps, because of", s.Undoing)
-	}
-	for _, text := range list[:min(len(list), maxWaiting)] {
-		fmt.Fprintln(io.out, "  waits for", text)
-	}
-	if more := len(list) - maxWaiting; more > 0 {
-		fmt.Fprintf(io.out, "  and for %d more\n", more)
-	}
-	switch {
-	case s.Opaque:
-		fmt.Fprintln(io.out, "  what it waits for is not known here: its code calls functions of the worker")
-	case s.Error != nil:
-		fmt.Fprintln(io.out, "  error", s.Error)
-		printUndone(io, s.Error.Undone)
-	case s.State == flow.Done:
-		fmt.Fprintln(io.out, "  result", s.Result)
-	}
-}
-
-// printUndone prints how undo steps have ended.
-func printUndone(io streams, u *workflow.Undone) {
-	if u == nil {
-		return
-	}
-	fmt.Fprintf(io.out, "  undo steps: %d done, %d failed, %d skipped\n", u.Steps, u.Failed, u.Skipped)
-	for _, e := range u.Errors {
-		fmt.Fprintf(io.out, "    %s (line %d) %s: %s\n", e.Step, e.Line, e.Type, e.Message)
+	screen, _ := sheetFor(io.out)
+	for _, line := range (runText{sheet: screen, now: io.now()}).lines(s) {
+		fmt.Fprintln(io.out, line)
 	}
 }
 
@@ -278,42 +254,6 @@ func (c *workflowResultCmd) Run(ctx context.Context, io streams) error {
 			return err
 		}
 		return printEnd(ctx, io, r, c.ID, c.Timeout)
-	})
-}
-
-// workflowWatchCmd is `settle workflow watch`.
-type workflowWatchCmd struct {
-	inName
-	Space string `arg:"" help:"A space."`
-	ID    string `arg:"" name:"run" help:"A run. One that does not exist yet is waited for."`
-}
-
-// Run prints the states of a run.
-func (c *workflowWatchCmd) Run(ctx context.Context, io streams) error {
-	if err := errors.Join(model.CheckName("space", c.Space), runs.CheckID(c.ID)); err != nil {
-		return usage(err)
-	}
-	return c.use(ctx, io, ofSpaces(c.Space), func(_ *bus.Bus, client *settle.Client) error {
-		space := client.Space(c.Space)
-		for u, err := range space.Watch(ctx, runs.Doc(c.ID)) {
-			if err != nil {
-				return err
-			}
-			if !u.Exists {
-				continue
-			}
-			s, err := flow.In(space).Status(ctx, c.ID)
-			if ctx.Err() != nil {
-				return nil // interrupted, which is the normal end
-			}
-			if err != nil {
-				return err
-			}
-			if printStatus(io, s); s.State != flow.Running {
-				return nil
-			}
-		}
-		return nil
 	})
 }
 

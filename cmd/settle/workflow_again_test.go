@@ -40,7 +40,7 @@ func TestWorkflow_HistoryRetryAndReset(t *testing.T) {
 	stop := performed(t, "charge", "echo 'Declined: no money' >&2; exit 1")
 	eventually(t, "o1: started", "workflow", "start", "shop", "order", `{"order":"tea"}`, "--id", "o1", "--attribute", "customer=c7", "--attribute", "total=5")
 	want(t, 1, "run o1 is failed: Declined: no money", "workflow", "result", "shop", "o1")
-	want(t, 0, "1 | start; 1 started | 2 | reserve (line 6, 0/0), attempt 1, done: 7; 1 started | 3 | charge (line 7, 1/0), attempt 1, failed: Declined: no money; 1 started | 4 | attempt 2, failed | o1: workflow order, failed, 4 steps",
+	want(t, 0, "1 | start; 1 started | 2 | reserve (line 6, 0/0), attempt 1, done: 7; 1 started | 3 | charge (line 7, 1/0), attempt 1, failed: Declined: no money; 1 started | 4 | attempt 2, failed | o1: workflow order, failed after | 4 steps",
 		"workflow", "history", "shop", "o1")
 	lines := strings.Split(strings.TrimSpace(want(t, 0, "", "workflow", "history", "shop", "o1", "--json")), "\n")
 	var e struct {
@@ -86,7 +86,7 @@ func TestWorkflow_ListFindsRuns(t *testing.T) {
 		{"o3 | o2 | o1", ""},
 		{"o2 | o1", "--state running"},
 		{"o2 | o1", "--attribute total=5"},
-		{`o1  {"customer":"c7","total":5}`, "--attribute total=5 --attribute customer=c7"},
+		{`o1 | {"customer":"c7","total":5}`, "--attribute total=5 --attribute customer=c7"},
 		{"o3 | there are more: --after", "--limit 1"},
 		{"o3 | o2 | o1", "--since 1h --workflow order"},
 		{"there are no such runs in space shop", "--workflow other"},

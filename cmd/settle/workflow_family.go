@@ -35,13 +35,13 @@ func childMark(s *flow.Status) string {
 	if s.Parent == nil {
 		return ""
 	}
-	return "  child of " + s.Parent.String()
+	return "child of " + s.Parent.String()
 }
 
-// printFamily prints the parent and the children of a run: all that have not ended, and the last of the others.
-func printFamily(io streams, s *flow.Status) {
+// familyLines names the parent and the children of a run: all that have not ended, and the last of the others.
+func familyLines(s *flow.Status) (lines []string) {
 	if s.Parent != nil {
-		fmt.Fprintf(io.out, "  child of run %s in space %s\n", s.Parent.Run, s.Parent.Space)
+		lines = append(lines, fmt.Sprintf("  child of run %s in space %s", s.Parent.Run, s.Parent.Space))
 	}
 	var open, ended []runs.Child
 	for _, c := range s.Children {
@@ -52,9 +52,10 @@ func printFamily(io streams, s *flow.Status) {
 		}
 	}
 	for _, c := range append(ended[max(len(ended)-maxWaiting, 0):], open[:min(len(open), maxWaiting)]...) {
-		fmt.Fprintf(io.out, "  child %s in space %s: workflow %s, %s\n", c.Run, c.Space, c.Workflow, c.State)
+		lines = append(lines, fmt.Sprintf("  child %s in space %s: workflow %s, %s", c.Run, c.Space, c.Workflow, c.State))
 	}
 	if more := max(len(ended)-maxWaiting, 0) + max(len(open)-maxWaiting, 0); more > 0 {
-		fmt.Fprintf(io.out, "  and %d more children\n", more)
+		lines = append(lines, fmt.Sprintf("  and %d more children", more))
 	}
+	return lines
 }

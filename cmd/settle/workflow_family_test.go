@@ -26,10 +26,10 @@ func TestWorkflow_ParentsAndChildrenAreVisible(t *testing.T) {
 	want(t, 0, "deployed", "deploy", program, "--space", "*")
 	eventually(t, "e1: started", "workflow", "start", "trip", "expedition", `{"items":["a","b"]}`, "--id", "e1")
 	eventually(t, "child of trip/e1", "workflow", "list", "trip")
-	want(t, 0, "e1: workflow expedition, running | child tent in space trip: workflow packing, running | waits for child packing (line 10, 0/0)", "workflow", "status", "trip", "e1")
-	want(t, 0, "tent: workflow packing, running | child of run e1 in space trip | waits for action pack", "workflow", "status", "trip", "tent")
+	want(t, 0, "e1: workflow expedition, running for | child tent in space trip: workflow packing, running | waits for child packing", "workflow", "status", "trip", "e1")
+	want(t, 0, "tent: workflow packing, running for | child of run e1 in space trip | waits for action pack", "workflow", "status", "trip", "tent")
 	want(t, 0, `"run":"tent" | "parent":"trip/e1"`, "workflow", "status", "trip", "tent", "--json")
-	want(t, 0, "packing  tent  child of trip/e1", "workflow", "list", "trip")
+	want(t, 0, "tent | packing | child of trip/e1", "workflow", "list", "trip")
 
 	want(t, 1, "only spaces send events of stream workflow-child-end", "send", "trip", "workflow-child-end", `{"run":"e1","state":"done","result":1}`, "--wait")
 

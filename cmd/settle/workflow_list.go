@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/settlehq/settle/flow"
@@ -57,18 +58,16 @@ func (c *workflowListCmd) Run(ctx context.Context, io streams) error {
 		if err != nil {
 			return err
 		}
+		if !c.JSON {
+			printRuns(io, p.Runs)
+		}
 		for _, s := range p.Runs {
-			if c.JSON {
-				if err := printLine(io.out, lineOf(s)); err != nil {
-					return err
-				}
-				continue
+			if !c.JSON {
+				break
 			}
-			text := ""
-			if !s.Attributes.IsAbsent() {
-				text = "  " + s.Attributes.String()
+			if err := printLine(io.out, lineOf(s)); err != nil {
+				return err
 			}
-			fmt.Fprintf(io.out, "%-9s  %s  %s  %s%s\n", s.State, time.UnixMilli(s.Started).UTC().Format(time.RFC3339), s.Workflow, s.ID, text)
 		}
 		switch {
 		case p.Next != "":
@@ -78,4 +77,29 @@ func (c *workflowListCmd) Run(ctx context.Context, io streams) error {
 		}
 		return nil
 	})
+}
+
+// printRuns prints a table of runs.
+func printRuns(io streams, list []*flow.Status) {
+	if len(list) == 0 {
+		return
+	}
+	screen, _ := sheetFor(io.out)
+	now := io.now()
+	rows := make([][]cell, len(list))
+	for i, s := range list {
+		started, end := time.UnixMilli(s.Started), now
+		if s.Ended > 0 {
+			end = time.UnixMilli(s.Ended)
+		}
+		more := childMark(s)
+		if !s.Attributes.IsAbsent() {
+			more = strings.TrimSpace(more + " " + s.Attributes.String())
+		}
+		rows[i] = []cell{
+			{text: s.ID, code: bold}, {text: s.Workflow}, {text: string(s.State), code: runColors[s.State]},
+			{text: at(now, started)}, {text: brief(end.Sub(started)), right: true}, {text: more},
+		}
+	}
+	screen.table([]string{"RUN", "WORKFLOW", "STATE", "STARTED", "FOR", ""}, rows)
 }

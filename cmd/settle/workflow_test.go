@@ -23,16 +23,21 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	dir := t.TempDir()
 	program := file(t, dir, "shop.star", approval)
 	want(t, 0, "deployed", "deploy", program, "--space", "*")
+	watched := make(chan string)
+	go func() { // ends with the run
+		_, stdout, _ := command(t.Context(), t, "workflow", "watch", "shop", "o1")
+		watched <- stdout
+	}()
 	eventually(t, "o1: started", "workflow", "start", "shop", "approval", `{"items":["a","bb"]}`, "--id", "o1")
 	want(t, 0, "o1: exists already", "workflow", "start", "shop", "approval", `{"items":["a","bb"]}`, "--id", "o1")
 	want(t, 1, "run o1 exists, with workflow approval", "workflow", "start", "shop", "approval", `{"items":[]}`, "--id", "o1")
 	want(t, 1, `no workflow "x"; it has approval`, "workflow", "start", "shop", "x")
 	want(t, 2, "the argument is not JSON", "workflow", "start", "shop", "approval", "{")
 	want(t, 1, "there is no such run in space shop; `settle workflow list shop`", "workflow", "status", "shop", "o2")
-	want(t, 0, "o1: workflow approval, running, 1 steps | waits for action price (line 5, 1/0)", "workflow", "status", "shop", "o1")
-	want(t, 0, "parallel | <- 2 running", "workflow", "status", "shop", "o1", "--graph")
+	want(t, 0, "o1: workflow approval, running for | 1 step\n | waits for price: 0 of 2 done (line 5) | ····················   0 %, 2 under way", "workflow", "status", "shop", "o1")
+	want(t, 0, "● | parallel price | 0 of 2", "workflow", "status", "shop", "o1", "--graph")
 	want(t, 0, "<svg | >running</text> | </svg>", "workflow", "status", "shop", "o1", "--graph", "--format", "svg")
-	want(t, 0, "running | approval  o1", "workflow", "list", "shop", "--state", "running")
+	want(t, 0, "RUN  WORKFLOW  STATE    STARTED | o1   approval  running", "workflow", "list", "shop", "--state", "running")
 
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan string)
@@ -41,15 +46,22 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 			`grep -q bb && test "$SETTLE_ATTEMPT" = 1 && echo "Offline: no route" >&2 && exit 1; echo 7`)
 		ended <- stdout
 	}()
-	eventually(t, "waits for signal approve, until", "workflow", "status", "shop", "o1")
+	eventually(t, "waits for signal approve for", "workflow", "status", "shop", "o1")
 	stop()
 	if out := <-ended; !strings.Contains(out, "price shop/o1/1/0: done") || !strings.Contains(out, "price shop/o1/1/1: Offline: no route") || !strings.Contains(out, "price shop/o1/1/1: done") {
 		t.Error(out)
 	}
-	want(t, 1, "run o1 has not ended within 200ms; it goes on", "workflow", "result", "shop", "o1", "--timeout", "200ms")
+	want(t, 1, "run o1 has not ended within 2s; it goes on", "workflow", "result", "shop", "o1", "--timeout", "2s")
 	want(t, 0, "o1: signal approve received", "workflow", "signal", "shop", "o1", "approve", `"ann"`)
 	want(t, 0, `{"by":"ann","total":14}`, "workflow", "result", "shop", "o1")
-	want(t, 0, `o1: workflow approval, done | result {"by":"ann","total":14}`, "workflow", "watch", "shop", "o1")
+	story := <-watched
+	for _, text := range []string{"o1: workflow approval, done after", `  result {"by":"ann","total":14}`} {
+		if !strings.Contains(story, text) {
+			t.Errorf("watch does not print %q:\n%s", text, story)
+		}
+	}
+	want(t, 0, `o1: workflow approval, done after | result {"by":"ann","total":14}`, "workflow", "watch", "shop", "o1")
+	want(t, 0, `"run":"o1","workflow":"approval" | "state":"done"`, "workflow", "watch", "shop", "o1", "--json")
 	want(t, 0, `"state":"done" | "result":{"by":"ann","total":14}`, "workflow", "status", "shop", "o1", "--json")
 	want(t, 0, "parallel | done | wait | done | return | done", "workflow", "status", "shop", "o1", "--graph")
 	want(t, 1, "run o1 has ended: it is done", "workflow", "signal", "shop", "o1", "approve")
@@ -57,7 +69,8 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	want(t, 0, "o3: started", "workflow", "start", "shop", "approval", `{"items":[]}`, "--id", "o3")
 	want(t, 0, "o3: cancelled", "workflow", "cancel", "shop", "o3", "--reason", "too late")
 	want(t, 1, "run o3 is cancelled: CancelledError: too late", "workflow", "result", "shop", "o3")
-	want(t, 0, "cancelled | o3", "workflow", "list", "shop", "--state", "cancelled")
+	want(t, 0, "o3 | cancelled", "workflow", "list", "shop", "--state", "cancelled")
+	want(t, 0, "o3 | o1", "workflow", "list", "shop", "--workflow", "approval", "--json")
 }
 
 const saga = `
@@ -77,12 +90,12 @@ func TestWorkflow_UndoStepsAndDeadlines(t *testing.T) {
 	want(t, 0, "deployed", "deploy", file(t, t.TempDir(), "saga.star", saga), "--space", "*")
 	eventually(t, "r1: started", "workflow", "start", "shop", "saga", `{"seat":1}`, "--id", "r1")
 	want(t, 0, "r1: executes its undo steps; then it is cancelled", "workflow", "cancel", "shop", "r1", "--reason", "no")
-	want(t, 0, "r1: workflow saga, running, 2 steps | executes its undo steps, because of CancelledError: no | waits for action free (line 6, undo1.0/0)", "workflow", "status", "shop", "r1")
+	want(t, 0, "r1: workflow saga, running for | 2 steps | executes its undo steps, because of CancelledError: no | waits for action free", "workflow", "status", "shop", "r1")
 	want(t, 0, `"undoing":{"type":"CancelledError","message":"no"}`, "workflow", "status", "shop", "r1", "--json")
 	want(t, 0, "r1: cancelled", "workflow", "cancel", "shop", "r1", "--at-once", "--reason", "hopeless")
-	want(t, 0, "r1: workflow saga, cancelled | error CancelledError: no | undo steps: 0 done, 0 failed, 1 skipped", "workflow", "status", "shop", "r1")
+	want(t, 0, "r1: workflow saga, cancelled after | error CancelledError: no | undo steps: 0 done, 0 failed, 1 skipped", "workflow", "status", "shop", "r1")
 	want(t, 0, "r3: started", "workflow", "start", "shop", "saga", `{"seat":1}`, "--id", "r3", "--deadline", "1h")
-	want(t, 0, "running, 1 steps | has to end before 20", "workflow", "status", "shop", "r3")
+	want(t, 0, "running for | has to end", "workflow", "status", "shop", "r3")
 	want(t, 0, "r2: started", "workflow", "start", "shop", "saga", `{"seat":1}`, "--id", "r2", "--deadline", "1ms")
 	eventually(t, "because of DeadlineError: the run has not ended within 1ms", "workflow", "status", "shop", "r2")
 	want(t, 2, "the deadline is -1s; it must be positive", "workflow", "start", "shop", "saga", `{"seat":1}`, "--deadline=-1s")
@@ -92,10 +105,10 @@ func TestWorkflow_GraphInEveryFormat(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	program := file(t, dir, "shop.star", approval)
-	want(t, 0, "workflow approval | run(items, patience) | parallel price for each of items | wait | version", "workflow", "graph", program)
+	want(t, 0, "workflow approval | run(items, patience) | parallel price for each of items | wait \"approve\", timeout = patience | version", "workflow", "graph", program)
 	want(t, 0, "digraph \"approval\" | n0_0 -> n0_1", "workflow", "graph", program, "--format", "dot")
 	want(t, 0, "flowchart TD | n0_0 --> n0_1", "workflow", "graph", program, "approval", "--format", "mermaid")
-	want(t, 0, "<svg | <title>workflow approval</title> | >wait (&#34;approve&#34;), (patience)< | </svg>", "workflow", "graph", program, "--format", "svg")
+	want(t, 0, "<svg | <title>workflow approval</title> | >wait &#34;approve&#34;, timeout = patience< | </svg>", "workflow", "graph", program, "--format", "svg")
 	want(t, 0, `"name": "approval"`, "workflow", "graph", program, "--format", "json")
 	want(t, 2, "has the workflows approval; name one", "workflow", "graph", program, "x")
 	want(t, 1, "has no workflow", "workflow", "graph", file(t, dir, "none.star", "x = 1\n"))

@@ -5,11 +5,11 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/settlehq/settle/internal/display"
+	"github.com/settlehq/settle/internal/redraw"
 )
 
 // frame renders the lines of the live screen.
@@ -36,7 +36,7 @@ func (f *frame) render(now Snapshot, width, height int) []string {
 	lines = append(lines, f.status(now)...)
 	lines = lines[max(len(lines)-height, 0):] // the status lines are kept longest
 	for i := range lines {
-		lines[i] = cut(lines[i], width)
+		lines[i] = redraw.Cut(lines[i], width)
 	}
 	return lines
 }
@@ -60,7 +60,7 @@ func (f *frame) table(now Snapshot) []string {
 			rank = fmt.Sprint(a.Rank)
 		}
 		lines = append(lines, fmt.Sprintf(tableRow, rank, a.Code, display.Grouped(a.Departures), minutes(a.MeanDelay), percent(a.OnTime),
-			f.style.cyan(gauge(a.OnTime, 12)), display.Grouped(a.Revision), f.owner(a.Owner, now.Workers)))
+			f.style.cyan(redraw.Gauge(a.OnTime, 12)), display.Grouped(a.Revision), f.owner(a.Owner, now.Workers)))
 	}
 	return lines
 }
@@ -116,35 +116,3 @@ func (f *frame) events() string {
 }
 
 func minutes(m float64) string { return fmt.Sprintf("%.1f min", m) }
-
-// gauge draws a share as a bar, to an eighth of a column.
-func gauge(share float64, width int) string {
-	eighths := min(max(int(share*float64(8*width)+0.5), 0), 8*width)
-	bar := strings.Repeat("█", eighths/8)
-	if rest := eighths % 8; rest > 0 {
-		bar += string([]rune("▏▎▍▌▋▊▉")[rest-1])
-	}
-	return bar + strings.Repeat(" ", width-(eighths+7)/8)
-}
-
-// cut shortens a line to a number of columns. Colours take none.
-func cut(line string, width int) string {
-	columns := 0
-	for i := 0; i < len(line); {
-		if line[i] == '\x1b' {
-			end := strings.IndexByte(line[i:], 'm')
-			if end < 0 {
-				return line[:i]
-			}
-			i += end + 1
-			continue
-		}
-		if columns == width {
-			return line[:i] + "\x1b[0m"
-		}
-		_, size := utf8.DecodeRuneInString(line[i:])
-		i += size
-		columns++
-	}
-	return line
-}

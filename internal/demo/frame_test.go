@@ -65,13 +65,7 @@ func columns(line string) int {
 	}
 }
 
-func TestColoursTakeNoColumnsAndAreSwitchedOff(t *testing.T) {
-	if got, want := cut("\x1b[31mab\x1b[0mcd", 3), "\x1b[31mab\x1b[0mc\x1b[0m"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got, want := cut("é✗ab", 3), "é✗a\x1b[0m"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+func TestAFrameHasNoColoursUnlessTheyAreWanted(t *testing.T) {
 	for _, line := range newFrame(false).render(midway, 100, 24) {
 		if strings.Contains(line, "\x1b") {
 			t.Errorf("colour without being asked: %q", line)
@@ -82,10 +76,5 @@ func TestColoursTakeNoColumnsAndAreSwitchedOff(t *testing.T) {
 func TestNumbersReadWell(t *testing.T) {
 	if got := count(1, "worker") + ", " + count(2000, "worker"); got != "1 worker, 2,000 workers" {
 		t.Error(got)
-	}
-	for share, want := range map[float64]string{-1: "    ", 0: "    ", 0.5: "██  ", 0.78: "███▏", 1: "████", 7: "████"} {
-		if got := gauge(share, 4); got != want {
-			t.Errorf("gauge(%v) is %q, want %q", share, got, want)
-		}
 	}
 }

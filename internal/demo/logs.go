@@ -155,6 +155,13 @@ func (l *logs) quietFor(now time.Time) time.Duration {
 	return now.Sub(l.lastEntry)
 }
 
+// owner returns the last worker that took over a space, "" if none has.
+func (l *logs) owner(space string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.owners[space]
+}
+
 func (l *logs) snapshot(s *Snapshot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

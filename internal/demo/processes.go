@@ -25,7 +25,8 @@ import (
 // and listens on the loopback interface.
 type processes struct {
 	cfg     settle.Config
-	program string // see Options.Program
+	program string   // see Options.Program
+	more    []string // further arguments of workers
 	server  *embedded.Server
 	url     string
 	bus     *bus.Bus
@@ -39,8 +40,8 @@ type processes struct {
 }
 
 // startProcesses starts them and returns when the workers serve their partitions.
-func startProcesses(ctx context.Context, cfg settle.Config, program string) (*processes, error) {
-	p := &processes{cfg: cfg, program: cmp.Or(program, Go), url: cfg.Bus.URL, runs: map[string]map[worker.RunKey]uint64{}}
+func startProcesses(ctx context.Context, cfg settle.Config, program string, more ...string) (*processes, error) {
+	p := &processes{cfg: cfg, program: cmp.Or(program, Go), more: more, url: cfg.Bus.URL, runs: map[string]map[worker.RunKey]uint64{}}
 	if err := p.start(ctx); err != nil {
 		return nil, errors.Join(err, p.Stop(ctx))
 	}
@@ -192,6 +193,9 @@ func (p *processes) launch(ctx context.Context, role, id string) (*child, error)
 	c := &child{id: id, ready: make(chan struct{}), ended: make(chan struct{})}
 	c.cmd = exec.Command(self, "demo", "role", role, "--nats", p.url, "--id", id, "--program", p.program,
 		"--prefix", p.cfg.Bus.Prefix, "--heartbeat", p.cfg.Heartbeat.String(), "--checkpoint", p.cfg.Checkpoint.String())
+	if role == RoleWorker {
+		c.cmd.Args = append(c.cmd.Args, p.more...)
+	}
 	c.cmd.Stderr = os.Stderr
 	out, err := c.cmd.StdoutPipe()
 	if err == nil {

@@ -35,7 +35,10 @@ type AirportReport struct {
 }
 
 // JSON returns the report as text.
-func (r *Report) JSON() ([]byte, error) {
+func (r *Report) JSON() ([]byte, error) { return figuresJSON(r) }
+
+// figuresJSON returns figures as --json writes them.
+func figuresJSON(r any) ([]byte, error) {
 	data, err := json.MarshalIndent(r, "", "  ")
 	return append(data, '\n'), err
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/examples/flights"
+	"github.com/settlehq/settle/examples/flights/daily"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -27,8 +29,11 @@ const (
 // and it ends when that is closed, so that it does not outlive its parent.
 type Role struct {
 	Role, ID, NATS, Prefix string
-	Program                string // see Options
+	Program                string // see Options; or Daily
 	Heartbeat, Checkpoint  time.Duration
+	// Ledger and Pace are for the program Daily: where its actions are recorded, and how long each takes.
+	Ledger string
+	Pace   time.Duration
 }
 
 // stopWord asks a process to leave in good order.
@@ -60,7 +65,7 @@ func (r Role) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		defer c.Stop()
 		return until(ctx, in, out, func() {})
 	}
-	ps, err := programs(r.Program)
+	ps, err := r.programs()
 	if err != nil {
 		return err
 	}
@@ -79,6 +84,14 @@ func (r Role) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	err = w.Stop(stopping)
 	printRuns(w, out)
 	return err
+}
+
+// programs returns what a worker runs.
+func (r Role) programs() (settle.Programs, error) {
+	if r.Program != Daily {
+		return programs(r.Program)
+	}
+	return dailyProgram(flights.BuiltIn, &daily.Ledger{Path: r.Ledger, Worker: r.ID}, r.Pace)
 }
 
 // until reports that the process serves and then, periodically, what it has done, until it is asked

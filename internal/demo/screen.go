@@ -3,6 +3,8 @@ package demo
 import (
 	"io"
 	"time"
+
+	"github.com/settlehq/settle/internal/redraw"
 )
 
 // Screen shows a run in progress. Its methods are safe for concurrent use.
@@ -17,8 +19,8 @@ type Screen interface {
 
 // NewScreen returns a live table if w is a terminal, and a few lines otherwise.
 func NewScreen(w io.Writer) Screen {
-	if f, ok := terminal(w); ok {
-		return &liveScreen{f: f, frame: &frame{style: styleFor(w)}}
+	if f, ok := redraw.Terminal(w); ok {
+		return &liveScreen{f: f, screen: redraw.New(f), frame: &frame{style: styleFor(w)}}
 	}
 	return &plainScreen{w: w}
 }

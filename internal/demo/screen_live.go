@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/term"
+	"github.com/settlehq/settle/internal/redraw"
 )
 
 // frameTime is how often the screen is drawn.
@@ -14,31 +14,21 @@ const frameTime = 100 * time.Millisecond
 
 // liveScreen redraws a table in place.
 type liveScreen struct {
-	f     *os.File
-	frame *frame
-	ends  chan struct{}
-	done  sync.WaitGroup
+	f      *os.File
+	screen *redraw.Screen
+	frame  *frame
+	ends   chan struct{}
+	done   sync.WaitGroup
 
-	mu    sync.Mutex
-	look  func() Snapshot
-	lines int // on the screen now
+	mu   sync.Mutex
+	look func() Snapshot
 }
-
-// Terminal control sequences. A frame between syncOn and syncOff appears at once on terminals that
-// support them; others ignore them.
-const (
-	hideCursor = "\x1b[?25l"
-	showCursor = "\x1b[?25h"
-	syncOn     = "\x1b[?2026h"
-	syncOff    = "\x1b[?2026l"
-	eraseLine  = "\x1b[K"
-	eraseBelow = "\x1b[J"
-)
 
 func (s *liveScreen) Start(p Plan, look func() Snapshot) {
 	s.look, s.ends = look, make(chan struct{})
 	s.frame.begin(look().Total)
-	s.write(strings.Join(p.heading(s.frame.style), "\n") + "\n\n" + hideCursor)
+	_, _ = s.f.WriteString(strings.Join(p.heading(s.frame.style), "\n") + "\n\n") // an error means that the terminal is gone
+	s.screen.Begin()
 	s.draw()
 	s.done.Go(func() { everyFrame(s.ends, s.draw) }) // ends with Stop
 }
@@ -69,34 +59,14 @@ func (s *liveScreen) Stop() {
 	s.done.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.write(s.home() + eraseBelow + showCursor)
-	s.lines = 0
+	s.screen.End()
 }
 
-// draw draws a new frame over the last one. Lines are cut to the width, because a wrapped line
-// would be two.
+// draw draws a new frame over the last one.
 func (s *liveScreen) draw() {
 	now := s.look()
-	width, height, err := term.GetSize(int(s.f.Fd()))
-	if err != nil || width <= 0 {
-		width, height = 80, 24
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lines := s.frame.render(now, width-1, height-1)
-	var b strings.Builder
-	b.WriteString(syncOn + s.home())
-	for _, line := range lines {
-		b.WriteString(line + eraseLine + "\n")
-	}
-	b.WriteString(eraseBelow + syncOff)
-	s.lines = len(lines)
-	s.write(b.String())
-}
-
-// home moves the cursor to the first line of the frame.
-func (s *liveScreen) home() string { return "\r" + strings.Repeat("\x1b[A", s.lines) }
-
-func (s *liveScreen) write(text string) {
-	_, _ = s.f.WriteString(text) // an error means that the terminal is gone
+	columns, rows := s.screen.Size()
+	s.screen.Draw(s.frame.render(now, columns, rows))
 }

@@ -3,12 +3,10 @@ package demo
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
-	"golang.org/x/term"
-
 	"github.com/settlehq/settle/internal/display"
+	"github.com/settlehq/settle/internal/redraw"
 )
 
 // style colours text, or leaves it unchanged.
@@ -28,17 +26,8 @@ func (s style) green(text string) string  { return s.paint("32", text) }
 func (s style) yellow(text string) string { return s.paint("33", text) }
 func (s style) cyan(text string) string   { return s.paint("36", text) }
 
-// terminal returns the file behind w if that is a terminal with a movable cursor.
-func terminal(w io.Writer) (*os.File, bool) {
-	f, ok := w.(*os.File)
-	return f, ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
-}
-
 // styleFor enables colours for a terminal, unless NO_COLOR is set (https://no-color.org).
-func styleFor(w io.Writer) style {
-	_, ok := terminal(w)
-	return style(ok && os.Getenv("NO_COLOR") == "")
-}
+func styleFor(w io.Writer) style { return style(redraw.Colours(w)) }
 
 // count formats a number and its noun: "1 worker", "2 workers".
 func count[N int | int64 | uint64](n N, noun string) string {

@@ -8,6 +8,7 @@ import (
 	"github.com/settlehq/settle/examples/flights"
 	"github.com/settlehq/settle/examples/flights/audit"
 	"github.com/settlehq/settle/internal/display"
+	"github.com/settlehq/settle/internal/redraw"
 )
 
 // maxDifferences is the number of differences that are printed; the rest is counted.
@@ -47,7 +48,7 @@ func (s *summary) table() {
 			mean = minutes(float64(st.DelaySum) / float64(st.Departures))
 		}
 		s.line(" %3d  %-7s  %10s  %8s  %10s  %7s  %s", i+1, rank.Airport, display.Grouped(st.Departures), display.Grouped(st.Arrivals), mean,
-			percent(rank.OnTimeShare), s.style.cyan(gauge(rank.OnTimeShare, 12)))
+			percent(rank.OnTimeShare), s.style.cyan(redraw.Gauge(rank.OnTimeShare, 12)))
 	}
 	s.line("")
 }
