@@ -55,6 +55,8 @@ type Task[In, Out any] struct {
 	Err error
 	// Attempts counts the failed attempts.
 	Attempts int
+	// Progress is what the performer of a pending task has reported last.
+	Progress Value
 }
 
 // ActionOption configures how tasks are performed.
@@ -63,6 +65,9 @@ type ActionOption func(*actionOptions)
 type actionOptions struct {
 	tasks.Performer
 	keep time.Duration
+	// remote has what only counts where performers elsewhere get the tasks; watched reports that none do.
+	remote  space.Remote
+	watched bool
 }
 
 // Attempts sets the number of attempts before a task is given up. By default (0) an action is
@@ -85,6 +90,46 @@ func AtATime(n int) ActionOption { return func(o *actionOptions) { o.AtATime = n
 // Default 24 hours; at most the last 1000 of the action in a space are kept. It has no effect on inputs, which
 // are kept until Forget.
 func Keep(d time.Duration) ActionOption { return func(o *actionOptions) { o.keep = d } }
+
+// Rate limits how many tasks of an external action a worker hands to performers per second, in all spaces together; up to those
+// of one second at once. 0 for no limit, the default.
+func Rate(perSecond float64) ActionOption {
+	return func(o *actionOptions) { o.remote.Rate = perSecond }
+}
+
+// Heartbeat sets how often the performer of a task of an external action has to report that it is at work; default 10 s. The
+// attempt has failed after three times as long without a message.
+func Heartbeat(every time.Duration) ActionOption {
+	return func(o *actionOptions) { o.remote.Heartbeat = every }
+}
+
+// Queue gives the tasks of an external action to the performers of one queue, and QueueBy to those of the queue that a field of
+// the input names. Performers of the whole action do not get such tasks. An empty name is no queue.
+func Queue(name string) ActionOption {
+	return func(o *actionOptions) { o.remote.Queue = name }
+}
+
+// QueueBy names the field of the input that has the queue of a task. See Queue.
+func QueueBy(field string) ActionOption {
+	return func(o *actionOptions) { o.remote.QueueBy = field }
+}
+
+// Watched leaves the tasks of an external action to clients that watch its document and send their ends, such as people: no
+// performer gets them, and they do not keep their space in memory.
+func Watched() ActionOption { return func(o *actionOptions) { o.watched = true } }
+
+// RemoteTerms returns the options of an external action, nil with Watched, for packages that register actions themselves.
+func RemoteTerms(options ...ActionOption) *space.Remote { return applyActionOptions(options).terms() }
+
+// terms returns how performers get the tasks, nil if they do not. A limit of the time of an attempt has no default there.
+func (o *actionOptions) terms() *space.Remote {
+	if o.watched {
+		return nil
+	}
+	r := o.remote
+	r.Attempts, r.Backoff, r.MaxBackoff, r.Timeout, r.AtATime = o.Attempts, o.Backoff, o.MaxBackoff, max(o.Timeout, 0), o.AtATime
+	return &r
+}
 
 // Permanent marks an error of a performing function as final: the task is given up.
 func Permanent(err error) error { return tasks.Permanent(err) }
@@ -123,12 +168,22 @@ func encodeResult[T any](s *codec.Codec[T], out T) (Value, error) {
 	return v, Permanent(err)
 }
 
-// External registers the action for a program whose workers do not perform it: another system
-// watches the document and reports the end of each task with Complete or Fail, or by sending the
-// event. Such a task does not keep its space loaded.
+// External registers the action for a program whose workers do not perform it. The worker that serves a space hands its tasks to
+// performers: processes in any language that have a connection to the servers (docs/performers.md, `settle perform`). Attempts,
+// Backoff, Timeout and AtATime are as for Perform, but for two defaults: an attempt has no limit of time, as its performer has to send
+// heartbeats, and 256 tasks of a space are given out at a time.
+//
+// In addition, any client may report the end of a task, with Complete or Fail, or by sending the event. With Watched, that is
+// the only way.
 func (a Action[In, Out]) External(p *Program, options ...ActionOption) {
 	o := applyActionOptions(options)
-	p.performed(a.name, false, o.keep).External = true
+	spec := p.performed(a.name, false, o.keep)
+	spec.External, spec.Remote = true, o.terms()
+	if spec.Remote != nil {
+		if err := spec.Remote.Check(); err != nil {
+			p.note(fmt.Errorf("program %s: %s: %w", p.Name(), called(a.name, false), err))
+		}
+	}
 }
 
 // Done registers the function that is called when a task has ended: in a transaction, once per
@@ -200,7 +255,7 @@ func (a Action[In, Out]) read(from Reader, key string, entry Value) Task[In, Out
 }
 
 func (a Action[In, Out]) decode(t space.Task) (task Task[In, Out], err error) {
-	task = Task[In, Out]{Key: t.Key, State: t.State, Attempts: t.Attempts, Err: taskError(t.Err)}
+	task = Task[In, Out]{Key: t.Key, State: t.State, Attempts: t.Attempts, Progress: t.Progress, Err: taskError(t.Err)}
 	var err1, err2 error
 	task.In, err1 = a.in.Decode(t.In)
 	task.Out, err2 = a.out.Decode(t.Out)

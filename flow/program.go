@@ -61,9 +61,10 @@ func (w *Workflows) Graphs() []*workflow.Graph {
 	return list
 }
 
-// External adds an action that another process performs: any NATS client, or `settle workflow perform`.
-func (w *Workflows) External(name string) {
-	w.actions = append(w.actions, &space.ActionSpec{Name: name, External: true})
+// External adds an action that other processes perform: any NATS client (docs/performers.md), or `settle perform`. The options
+// are those of settle.Action.External; attempts are for the workflow to say.
+func (w *Workflows) External(name string, options ...settle.ActionOption) {
+	w.actions = append(w.actions, &space.ActionSpec{Name: name, External: true, Remote: settle.RemoteTerms(options...)})
 }
 
 // ActionOption configures an action.

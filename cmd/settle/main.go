@@ -48,6 +48,7 @@ type cli struct {
 	Import importCmd `cmd:"" group:"Documents and events" help:"Import exported documents into this or another deployment."`
 
 	Workflow workflowCmd `cmd:"" group:"Documents and events" help:"Start, follow and end runs of workflows."`
+	Perform  performCmd  `cmd:"" group:"Documents and events" help:"Perform an action of all spaces with a command, until interrupted."`
 
 	Replay replayCmd `cmd:"" group:"Documents and events" help:"Write the history of a space as a test."`
 

@@ -313,9 +313,9 @@ type progressReport struct {
 	send func(v model.Value, nth int)
 	// sent is what was stored last, last what is to be stored, and known the last one that the performer has reported.
 	sent, last, known model.Value
-	n          int
-	timer      *time.Timer // nil before the first progress; it has fired if idle
-	idle       bool
+	n                 int
+	timer             *time.Timer // nil before the first progress; it has fired if idle
+	idle              bool
 }
 
 // set records a progress.
