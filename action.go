@@ -59,77 +59,29 @@ type Task[In, Out any] struct {
 	Progress Value
 }
 
-// ActionOption configures how tasks are performed.
-type ActionOption func(*actionOptions)
-
-type actionOptions struct {
-	tasks.Performer
-	keep time.Duration
-	// remote has what only counts where performers elsewhere get the tasks; watched reports that none do.
-	remote  space.Remote
-	watched bool
-}
+// ActionOption configures how tasks are performed. Package remote has further ones, for External.
+type ActionOption func(*tasks.Options)
 
 // Attempts sets the number of attempts before a task is given up. By default (0) an action is
 // retried forever, and an input is fetched at most five times.
-func Attempts(n int) ActionOption { return func(o *actionOptions) { o.Attempts = n } }
+func Attempts(n int) ActionOption { return func(o *tasks.Options) { o.Attempts = n } }
 
 // Backoff sets the pause after the first failed attempt, which doubles after each further one up to
 // most. Default: 1 s, up to 1 minute.
 func Backoff(first, most time.Duration) ActionOption {
-	return func(o *actionOptions) { o.Backoff, o.MaxBackoff = first, most }
+	return func(o *tasks.Options) { o.Backoff, o.MaxBackoff = first, most }
 }
 
 // Timeout limits one attempt, by its context; default 1 minute, negative for no limit.
-func Timeout(d time.Duration) ActionOption { return func(o *actionOptions) { o.Timeout = d } }
+func Timeout(d time.Duration) ActionOption { return func(o *tasks.Options) { o.Timeout = d } }
 
 // AtATime limits the concurrent tasks of the action in one space; default 16.
-func AtATime(n int) ActionOption { return func(o *actionOptions) { o.AtATime = n } }
+func AtATime(n int) ActionOption { return func(o *tasks.Options) { o.AtATime = n } }
 
 // Keep sets how long a task that has ended is kept; until then its key is not performed again.
 // Default 24 hours; at most the last 1000 of the action in a space are kept. It has no effect on inputs, which
 // are kept until Forget.
-func Keep(d time.Duration) ActionOption { return func(o *actionOptions) { o.keep = d } }
-
-// Rate limits how many tasks of an external action a worker hands to performers per second, in all spaces together; up to those
-// of one second at once. 0 for no limit, the default.
-func Rate(perSecond float64) ActionOption {
-	return func(o *actionOptions) { o.remote.Rate = perSecond }
-}
-
-// Heartbeat sets how often the performer of a task of an external action has to report that it is at work; default 10 s. The
-// attempt has failed after three times as long without a message.
-func Heartbeat(every time.Duration) ActionOption {
-	return func(o *actionOptions) { o.remote.Heartbeat = every }
-}
-
-// Queue gives the tasks of an external action to the performers of one queue, and QueueBy to those of the queue that a field of
-// the input names. Performers of the whole action do not get such tasks. An empty name is no queue.
-func Queue(name string) ActionOption {
-	return func(o *actionOptions) { o.remote.Queue = name }
-}
-
-// QueueBy names the field of the input that has the queue of a task. See Queue.
-func QueueBy(field string) ActionOption {
-	return func(o *actionOptions) { o.remote.QueueBy = field }
-}
-
-// Watched leaves the tasks of an external action to clients that watch its document and send their ends, such as people: no
-// performer gets them, and they do not keep their space in memory.
-func Watched() ActionOption { return func(o *actionOptions) { o.watched = true } }
-
-// RemoteTerms returns the options of an external action, nil with Watched, for packages that register actions themselves.
-func RemoteTerms(options ...ActionOption) *space.Remote { return applyActionOptions(options).terms() }
-
-// terms returns how performers get the tasks, nil if they do not. A limit of the time of an attempt has no default there.
-func (o *actionOptions) terms() *space.Remote {
-	if o.watched {
-		return nil
-	}
-	r := o.remote
-	r.Attempts, r.Backoff, r.MaxBackoff, r.Timeout, r.AtATime = o.Attempts, o.Backoff, o.MaxBackoff, max(o.Timeout, 0), o.AtATime
-	return &r
-}
+func Keep(d time.Duration) ActionOption { return func(o *tasks.Options) { o.Keep = d } }
 
 // Permanent marks an error of a performing function as final: the task is given up.
 func Permanent(err error) error { return tasks.Permanent(err) }
@@ -169,16 +121,16 @@ func encodeResult[T any](s *codec.Codec[T], out T) (Value, error) {
 }
 
 // External registers the action for a program whose workers do not perform it. The worker that serves a space hands its tasks to
-// performers: processes in any language that have a connection to the servers (docs/performers.md, `settle perform`). Attempts,
-// Backoff, Timeout and AtATime are as for Perform, but for two defaults: an attempt has no limit of time, as its performer has to send
+// performers: processes in any language that have a connection to the servers (docs/performers.md, `settle perform`); package
+// remote has options for that. Attempts, Backoff, Timeout and AtATime are as for Perform, but for two defaults: an attempt has no limit of time, as its performer has to send
 // heartbeats, and 256 tasks of a space are given out at a time.
 //
-// In addition, any client may report the end of a task, with Complete or Fail, or by sending the event. With Watched, that is
-// the only way.
+// In addition, any client may report the end of a task, with Complete or Fail, or by sending the event. With
+// remote.Watched, that is the only way.
 func (a Action[In, Out]) External(p *Program, options ...ActionOption) {
 	o := applyActionOptions(options)
-	spec := p.performed(a.name, false, o.keep)
-	spec.External, spec.Remote = true, o.terms()
+	spec := p.performed(a.name, false, o.Keep)
+	spec.External, spec.Remote = true, o.Terms()
 	if spec.Remote != nil {
 		if err := spec.Remote.Check(); err != nil {
 			p.note(fmt.Errorf("program %s: %s: %w", p.Name(), called(a.name, false), err))
@@ -318,8 +270,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func applyActionOptions(options []ActionOption) *actionOptions {
-	o := &actionOptions{}
+func applyActionOptions(options []ActionOption) *tasks.Options {
+	o := &tasks.Options{}
 	for _, f := range options {
 		f(o)
 	}
@@ -338,11 +290,11 @@ func (p *Program) action(name string, input bool) *space.ActionSpec {
 	return a
 }
 
-func (p *Program) perform(name string, input bool, o *actionOptions) {
+func (p *Program) perform(name string, input bool, o *tasks.Options) {
 	if err := o.Check(); err != nil {
 		p.note(fmt.Errorf("program %s: %s: %w", p.Name(), called(name, input), err))
 	}
-	p.performed(name, input, o.keep).Performer = &o.Performer
+	p.performed(name, input, o.Keep).Performer = &o.Performer
 }
 
 // performed returns the spec of an action or input that nothing performs yet.

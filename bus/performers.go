@@ -20,7 +20,7 @@ type performers struct {
 	offers map[string]func(model.Answer)
 }
 
-// over is what a performer hears that answers an offer which is over.
+// over is the reply to the answer to an offer which is over.
 var over = []byte(`{"over":true}`)
 
 // Offer hands work to a performer. See port.Performers.
@@ -98,7 +98,7 @@ func (p *performers) answered(m *nats.Msg) {
 	p.mu.Lock()
 	deliver := p.offers[wire.LastToken(m.Subject)]
 	p.mu.Unlock()
-	a := model.Answer{Data: m.Data, Nobody: nobodyListened(m)}
+	a := model.Answer{Data: m.Data, NoPerformer: nobodyListened(m)}
 	if m.Reply != "" && p.Answers(m.Reply, "answer of a performer", m.Subject) {
 		a.Reply = func(text []byte) { _ = p.NC.Publish(m.Reply, text) } // the performer asks again
 	}

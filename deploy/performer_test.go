@@ -19,7 +19,7 @@ var (
 	weighStart = settle.NewStream[string]("weigh-start")
 )
 
-// With the permissions of its role, a performer does its work, in Go and with `settle perform`; a raw one hears what became of its answers.
+// With the permissions of its role, a performer does its work, in Go and with `settle perform`; a raw one gets replies to its answers.
 func TestAPerformerNeedsItsRoleAndNoOther(t *testing.T) {
 	t.Parallel()
 	s := startWithUsers(t)

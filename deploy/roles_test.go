@@ -187,10 +187,10 @@ see what work is offered              ......a.  < settle.work.charge
 take work beside the group            ......a.  <others settle.work.charge
 answer an offer                       ......af  settle.answer.connection.token
 see how offers are answered           ..w...a.  < settle.answer.connection.token
-tell a performer to stop              ..w...a.  settle.cancel.token
-hear that one can stop                ......af  < settle.cancel.token
-hear what became of an answer         .......f  < _INBOX_performer.x.>
-tell a performer that                 ..w.....  _INBOX_performer.x.y
+have a performer stop                 ..w...a.  settle.cancel.token
+be notified that one can stop         ......af  < settle.cancel.token
+get replies to answers                .......f  < _INBOX_performer.x.>
+reply to the answers of a performer   ..w.....  _INBOX_performer.x.y
 
 write what is none of the deployment  ........  other.subject
 write another bucket of its name      ........  $JS.OTHER

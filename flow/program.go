@@ -62,9 +62,13 @@ func (w *Workflows) Graphs() []*workflow.Graph {
 }
 
 // External adds an action that other processes perform: any NATS client (docs/performers.md), or `settle perform`. The options
-// are those of settle.Action.External; attempts are for the workflow to say.
+// are those of settle.Action.External, such as remote.QueueBy; attempts are for the workflow to say.
 func (w *Workflows) External(name string, options ...settle.ActionOption) {
-	w.actions = append(w.actions, &space.ActionSpec{Name: name, External: true, Remote: settle.RemoteTerms(options...)})
+	var o tasks.Options
+	for _, set := range options {
+		set(&o)
+	}
+	w.actions = append(w.actions, &space.ActionSpec{Name: name, External: true, Remote: o.Terms()})
 }
 
 // ActionOption configures an action.

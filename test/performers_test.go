@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/performer"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/remote"
 	"github.com/settlehq/settle/space"
 )
 
@@ -155,7 +156,7 @@ func done(t space.Task) bool { return t.State == space.TaskDone }
 
 func TestPerformers_OneDiesAfterItsClaimAndAnotherOneDoesTheWork(t *testing.T) {
 	t.Parallel()
-	s := newScanning(t, settle.Heartbeat(space.MinHeartbeat), settle.Backoff(time.Millisecond, time.Millisecond))
+	s := newScanning(t, remote.Heartbeat(space.MinHeartbeat), settle.Backoff(time.Millisecond, time.Millisecond))
 	dying := s.raw("settle.work.scan")
 	s.send(scanStart, "e1", "a")
 	m, first := dying.next()
@@ -281,7 +282,7 @@ func TestPerformers_NeverHaveMoreTasksThanSlots(t *testing.T) {
 // What a performer reports while it is at work can be seen in the document, and an error has its type.
 func TestPerformers_ProgressAndErrors(t *testing.T) {
 	t.Parallel()
-	s := newScanning(t, settle.Attempts(1), settle.Heartbeat(space.MinHeartbeat), settle.Queue("lab"))
+	s := newScanning(t, settle.Attempts(1), remote.Heartbeat(space.MinHeartbeat), remote.Queue("lab"))
 	seen := make(chan struct{})
 	s.perform(performer.Config{Queue: "lab", Do: func(_ context.Context, _ *performer.Work, progress func(model.Value)) (model.Value, error) {
 		progress(model.Object(model.F("page", 7)))

@@ -27,7 +27,7 @@ type Config struct {
 	// Do performs a task. It must return when ctx ends: the worker does not need the task any more, or the process stops.
 	// An *Error has a type; any other error is of type Error. progress reports how far it is.
 	Do func(ctx context.Context, w *Work, progress func(model.Value)) (model.Value, error)
-	// Logger receives what no worker hears; default: discard.
+	// Logger receives what is reported to no worker; default: discard.
 	Logger *slog.Logger
 }
 
@@ -143,8 +143,8 @@ func (s *server) publish(subject string, v model.Value) {
 // errOver is returned for an answer that the worker does not want any more.
 var errOver = errors.New("the worker does not wait for the task any more")
 
-// tell sends an answer, and returns when the worker has accepted it.
-func (s *server) tell(ctx context.Context, w *Work, v model.Value) error {
+// confirm sends an answer, and returns when the worker has accepted it.
+func (s *server) confirm(ctx context.Context, w *Work, v model.Value) error {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	m, err := s.nc.RequestWithContext(ctx, w.answer, v.AppendJSON(nil))
@@ -207,7 +207,7 @@ func (s *server) take(ctx context.Context, m *nats.Msg) {
 		return
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
-	if err := s.tell(doing, w, mine); err != nil {
+	if err := s.confirm(doing, w, mine); err != nil {
 		if !errors.Is(err, errOver) {
 			s.publish(w.answer, busy) // the worker may have the claim
 		}
@@ -273,7 +273,7 @@ func (s *server) beat(ctx context.Context, stop func(), w *Work, progress func()
 		if p := progress(); !p.IsAbsent() {
 			v = model.Object(beat, model.F("progress", p))
 		}
-		switch err := s.tell(ctx, w, v); {
+		switch err := s.confirm(ctx, w, v); {
 		case err == nil:
 			silent = 0
 		case errors.Is(err, errOver):
@@ -291,7 +291,7 @@ func (s *server) beat(ctx context.Context, stop func(), w *Work, progress func()
 // report sends the result of a task until the worker has it. A connection may be interrupted meanwhile.
 func (s *server) report(w *Work, v model.Value) {
 	for n := range tries {
-		err := s.tell(context.Background(), w, v)
+		err := s.confirm(context.Background(), w, v)
 		if err == nil {
 			return
 		}

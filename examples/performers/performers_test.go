@@ -155,7 +155,7 @@ func TestTypeScript(t *testing.T) {
 	s.begin("picture", "p2", fields{"name": "cat", "width": -1})
 	s.result("p2", `{"refused":"-1 is not positive"}`)
 
-	// It is seen while it is at work, and hears that it can stop.
+	// It is seen while it is at work, and is notified that it can stop.
 	s.begin("picture", "p3", fields{"name": "cat", "width": 5, "pages": 1 << 30})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

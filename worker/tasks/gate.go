@@ -9,14 +9,14 @@ import (
 type reason int
 
 const (
-	nobody    reason = iota // none is there
+	absent    reason = iota // none is there
 	busy                    // all of those that were asked are at work
 	unclaimed               // there was no answer in time
 )
 
 // pauses are the first and the longest pause before another offer of an action, by the reason for which the last one was not taken.
 var pauses = [...]struct{ first, most time.Duration }{
-	nobody:    {250 * time.Millisecond, 5 * time.Second},
+	absent:    {250 * time.Millisecond, 5 * time.Second},
 	busy:      {20 * time.Millisecond, time.Second},
 	unclaimed: {250 * time.Millisecond, 5 * time.Second},
 }

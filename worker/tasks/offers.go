@@ -216,12 +216,12 @@ func (o *offered) wait(ctx context.Context) result {
 
 // answered processes an answer, and reports whether it is the last one.
 func (o *offered) answered(a model.Answer) (r result, over bool) {
-	if a.Nobody {
+	if a.NoPerformer {
 		if o.claimed {
 			return r, false // forged
 		}
 		o.end(false)
-		return o.untaken(nobody), true
+		return o.untaken(absent), true
 	}
 	said, wrong := readAnswer(a.Data)
 	switch {

@@ -24,8 +24,8 @@ type office struct {
 	calls  chan func()
 	begun  time.Time
 	offers chan *heard
-	// nobody is how many offers find no performer.
-	nobody int
+	// absent is how many offers find no performer.
+	absent int
 
 	mu   sync.Mutex
 	made []time.Duration // when offers were made
@@ -42,7 +42,7 @@ type heard struct {
 	said    chan string
 }
 
-// answer sends an answer, and returns what became of it.
+// answer sends an answer, and returns the reply.
 func (h *heard) answer(text string) string {
 	h.deliver(model.Answer{Data: []byte(text), Reply: func(b []byte) { h.said <- string(b) }})
 	synctest.Wait()
@@ -54,7 +54,7 @@ func (h *heard) answer(text string) string {
 	}
 }
 
-// over reports whether the offer is over, and whether the performer was told to stop.
+// over reports whether the offer is over, and whether the performer was notified.
 func (h *heard) over() (over, stop bool) {
 	synctest.Wait()
 	select {
@@ -145,9 +145,9 @@ func (o *office) offer(action, queue string, request func(answer, cancel string)
 	if h.request, err = model.ParseValue(data); err != nil || action != "work" {
 		o.t.Errorf("offer of %s: %v", action, err)
 	}
-	if o.nobody > 0 {
-		o.nobody--
-		deliver(model.Answer{Nobody: true})
+	if o.absent > 0 {
+		o.absent--
+		deliver(model.Answer{NoPerformer: true})
 	} else {
 		o.offers <- h
 	}
@@ -248,7 +248,7 @@ func TestOffer_MayBeAnsweredAtOnce(t *testing.T) {
 func TestOffer_WaitsForPerformersWithoutAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t, space.Remote{Attempts: 1})
-		o.nobody = 4
+		o.absent = 4
 		o.pending("a", space.TaskPending, `1`)
 		first := o.next()
 		equal(t, "the times of the offers", fmt.Sprint(o.made), "[0s 250ms 750ms 1.75s 3.75s]")
@@ -274,7 +274,7 @@ func TestOffer_WaitsForPerformersWithoutAnAttempt(t *testing.T) {
 func TestOffer_OneAtATimeWhileAllAreBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t, space.Remote{})
-		o.nobody = 1 << 30
+		o.absent = 1 << 30
 		for i := range 100 {
 			o.pending(fmt.Sprint("k", i), space.TaskPending, `1`)
 		}
@@ -283,7 +283,7 @@ func TestOffer_OneAtATimeWhileAllAreBusy(t *testing.T) {
 			t.Errorf("100 tasks without performers are offered %d times in a minute", n)
 		}
 		o.mu.Lock()
-		o.nobody = 0
+		o.absent = 0
 		o.mu.Unlock()
 		h := o.next()
 		h.answer(`{"claim":true}`)
@@ -301,7 +301,7 @@ func TestOffer_ThatIsNotClaimedIsMadeToAnotherAndTheFirstCountsNoMore(t *testing
 		silent := o.next()
 		second := o.next()
 		if over, stop := silent.over(); !over || !stop {
-			t.Errorf("the first offer: over %v, told to stop %v", over, stop)
+			t.Errorf("the first offer: over %v, notified %v", over, stop)
 		}
 		if took := time.Since(o.begun); took != claimWithin+pauses[unclaimed].first {
 			t.Errorf("the second offer is made after %s", took)
@@ -328,7 +328,7 @@ func TestOffer_APerformerThatFallsSilentHasLostTheAttempt(t *testing.T) {
 		again := o.next()
 		o.want(`{"attempt":1,"error":"LostError: the performer has claimed the task and was not heard of for 3s","key":"k","n":1}`)
 		if over, stop := h.over(); !over || !stop {
-			t.Errorf("over %v, told to stop %v", over, stop)
+			t.Errorf("over %v, notified %v", over, stop)
 		}
 		equal(t, "the second attempt", again.request.Get("attempt").String(), "2")
 		again.answer(`{"claim":true}`)
@@ -343,7 +343,7 @@ func TestOffer_APerformerThatFallsSilentHasLostTheAttempt(t *testing.T) {
 func TestOffer_TimesOutAfterTheClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t, space.Remote{Attempts: 1, Timeout: 10 * time.Second, Heartbeat: time.Hour})
-		o.nobody = 20
+		o.absent = 20
 		o.pending("k", space.TaskPending, `1`)
 		time.Sleep(time.Minute)
 		h := o.next()
@@ -354,7 +354,7 @@ func TestOffer_TimesOutAfterTheClaim(t *testing.T) {
 		time.Sleep(time.Second)
 		o.want(`{"error":"TimeoutError: the attempt took longer than 10s","key":"k","n":1}`)
 		if over, stop := h.over(); !over || !stop {
-			t.Errorf("over %v, told to stop %v", over, stop)
+			t.Errorf("over %v, notified %v", over, stop)
 		}
 	})
 }
@@ -371,7 +371,7 @@ func TestOffer_ErrorsHaveTypesAndAreRetriedUnlessTheyAreFinal(t *testing.T) {
 	})
 }
 
-// What a performer sends is checked: a message that cannot be used ends the attempt, and the performer learns why.
+// What a performer sends is checked: a message that cannot be used ends the attempt, and the reply has the reason.
 func TestOffer_WrongAnswersFailTheAttemptWithWords(t *testing.T) {
 	for name, c := range map[string]struct{ answer, refused, reported string }{
 		"no JSON":        {`{"out":`, "it is not JSON", `"attempt":1,"error":"AnswerError: the answer of the performer cannot be used: it is not JSON`},
@@ -387,13 +387,13 @@ func TestOffer_WrongAnswersFailTheAttemptWithWords(t *testing.T) {
 				o.pending("k", space.TaskPending, `1`)
 				h := o.next()
 				if said := h.answer(c.answer); !strings.Contains(said, "refused") || !strings.Contains(said, c.refused) {
-					t.Errorf("the performer hears %s", said)
+					t.Errorf("the reply is %s", said)
 				}
 				if got := o.reports(); len(got) != 1 || !strings.Contains(got[0], c.reported) {
 					t.Errorf("reported %q", got)
 				}
 				if over, stop := h.over(); !over || !stop {
-					t.Errorf("over %v, told to stop %v", over, stop)
+					t.Errorf("over %v, notified %v", over, stop)
 				}
 			})
 		})
@@ -418,7 +418,7 @@ func TestOffer_TheCancellationOfATaskReachesItsPerformer(t *testing.T) {
 		h.answer(`{"claim":true}`)
 		o.pending("k", space.TaskCancelled, `1`)
 		if over, stop := h.over(); !over || !stop {
-			t.Errorf("over %v, told to stop %v", over, stop)
+			t.Errorf("over %v, notified %v", over, stop)
 		}
 		h.answer(`{"out":1}`)
 		o.want()
@@ -493,7 +493,7 @@ func TestOffer_TheRateOfAnActionIsBounded(t *testing.T) {
 func TestOffer_QueuesDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t, space.Remote{QueueBy: "host"})
-		o.nobody = 1
+		o.absent = 1
 		o.pending("k1", space.TaskPending, `{"host":"gone"}`)
 		o.pending("k2", space.TaskPending, `{"host":"there"}`)
 		o.pending("k3", space.TaskPending, `{}`)
@@ -518,7 +518,7 @@ func TestOffer_TheSpaceMovesAndTheFormerPerformerStops(t *testing.T) {
 		h.answer(`{"claim":true}`)
 		cancel()
 		if over, stop := h.over(); !over || !stop {
-			t.Errorf("over %v, told to stop %v", over, stop)
+			t.Errorf("over %v, notified %v", over, stop)
 		}
 		o.want()
 	})

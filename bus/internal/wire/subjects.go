@@ -180,7 +180,7 @@ func (n Names) WorkAnswer(connection, token string) string {
 	return n.Prefix + ".answer." + connection + "." + token
 }
 
-// WorkCancel returns where the performer of an offer hears that it can stop.
+// WorkCancel returns where the performer of an offer is notified that it can stop.
 func (n Names) WorkCancel(token string) string { return n.Prefix + ".cancel." + token }
 
 // PerformersQueue is the queue group of performers.

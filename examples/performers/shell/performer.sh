@@ -18,9 +18,9 @@ trap 'rm -rf "$work_dir"' EXIT
 
 nats() { command nats --inbox-prefix=_INBOX_performer "$@"; }
 
-# tell sends an answer. It succeeds if the worker has accepted it, and fails with 1 if the worker does not want it, with 2 if there
+# confirm sends an answer. It succeeds if the worker has accepted it, and fails with 1 if the worker does not want it, with 2 if there
 # was no word.
-tell() {
+confirm() {
   local said
   said=$(nats request --raw --no-templates "$1" "$2" 2>/dev/null) || return 2
   case $(jq -r 'if .ok then "ok" elif .over or .refused then "over" else "" end' <<<"$said" 2>/dev/null) in
@@ -39,7 +39,7 @@ perform() {
   answer=$(jq -r .answer <<<"$work")
   beat=$(jq -r '.heartbeat_ms / 1000' <<<"$work")
   dir=$(mktemp -d "$work_dir/XXXXXX")
-  tell "$answer" '{"claim":true}' || return 0
+  confirm "$answer" '{"claim":true}' || return 0
   export SETTLE_KEY SETTLE_SPACE SETTLE_ATTEMPT
   SETTLE_KEY=$(jq -r .key <<<"$work") SETTLE_SPACE=$(jq -r .space <<<"$work") SETTLE_ATTEMPT=$(jq -r .attempt <<<"$work")
   jq -c '.in' <<<"$work" | setsid "${command[@]}" >"$dir/out" 2>"$dir/err" &
@@ -47,7 +47,7 @@ perform() {
   (
     silent=0
     while sleep "$beat"; do
-      tell "$answer" '{"heartbeat":true}'
+      confirm "$answer" '{"heartbeat":true}'
       case $? in
         0) silent=0 ;;
         1) silent=3 ;;
@@ -77,7 +77,7 @@ perform() {
   # An argument of a command has at most 128 KiB.
   ((${#end} < 100000)) || end='{"error":{"type":"LimitError","message":"the output of the command is longer than 100000 bytes"}}'
   for try in 1 2 3 4 5 6; do
-    tell "$answer" "$end"
+    confirm "$answer" "$end"
     (($? == 2)) || return 0
     sleep "$try"
   done

@@ -20,7 +20,7 @@ export interface Work {
   cancel: string;
 }
 
-/** An error with a type, which a workflow can tell from others. */
+/** An error with a type, which a workflow can confirm from others. */
 export class WorkError extends Error {
   constructor(
     readonly type: string,
@@ -86,13 +86,13 @@ async function take(nc: NatsConnection, prefix: string, offer: Msg, options: Opt
   const timeout = work.timeout_ms ? setTimeout(() => unwanted.abort(), work.timeout_ms) : undefined;
   let beating: NodeJS.Timeout | undefined;
   try {
-    await tell(nc, work, { claim: true }); // do nothing before the worker has accepted the claim
+    await confirm(nc, work, { claim: true }); // do nothing before the worker has accepted the claim
     let progress: unknown;
     let silent = 0;
     beating = setInterval(() => {
       const beat = progress === undefined ? { heartbeat: true } : { heartbeat: true, progress };
       progress = undefined;
-      tell(nc, work, beat).then(
+      confirm(nc, work, beat).then(
         () => (silent = 0),
         (e) => {
           if (e instanceof Over || ++silent === 3) unwanted.abort();
@@ -120,7 +120,7 @@ async function take(nc: NatsConnection, prefix: string, offer: Msg, options: Opt
 }
 
 /** Sends an answer, and returns when the worker has accepted it. */
-async function tell(nc: NatsConnection, work: Work, answer: object): Promise<void> {
+async function confirm(nc: NatsConnection, work: Work, answer: object): Promise<void> {
   const said = (await nc.request(work.answer, JSON.stringify(answer), { timeout: 5000 })).json<{ ok?: boolean; over?: boolean; refused?: string }>();
   if (said.over || said.refused) throw new Over(said.refused ?? "the worker does not wait for the task any more");
 }
@@ -129,7 +129,7 @@ async function tell(nc: NatsConnection, work: Work, answer: object): Promise<voi
 async function report(nc: NatsConnection, work: Work, answer: object): Promise<void> {
   for (let n = 1; ; n++) {
     try {
-      return await tell(nc, work, answer);
+      return await confirm(nc, work, answer);
     } catch (e) {
       if (e instanceof Over || n === 6 || nc.isClosed()) throw e;
       await new Promise((resolve) => setTimeout(resolve, n * 1000));
