@@ -2,20 +2,10 @@ package main
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 )
-
-const transcoding = `
-probe = action("probe", timeout = "1m")
-transcode = action("transcode", queue_by = "host", heartbeat = "100ms")
-
-def run(file):
-    host = probe(file)
-    return retry(transcode(file = file, host = host), attempts = 2, on = ["Offline"])
-
-workflow("video", run)
-`
 
 // background starts a command, and returns a function that interrupts it and returns what it has printed.
 func background(t *testing.T, args ...string) (stop func() string) {
@@ -39,7 +29,7 @@ func TestPerform_ActionsOfAllSpacesInQueuesWithProgress(t *testing.T) {
 	t.Parallel()
 	hosting(t)
 	dir := t.TempDir()
-	want(t, 0, "deployed", "deploy", file(t, dir, "video.star", transcoding), "--space", "*")
+	want(t, 0, "deployed", "deploy", filepath.Join("..", "..", "examples", "performers", "video.star"), "--space", "*")
 	probes := background(t, "perform", "probe", "--", "sh", "-c", `cat >/dev/null; echo '"host-a"'`)
 	defer probes()
 	wrong := background(t, "perform", "transcode", "--queue", "host-b", "--", "sh", "-c", `echo '"wrong"'`)

@@ -18,6 +18,8 @@ const (
 	LimitError = "LimitError"
 	// AnswerError: a message of the performer is none of those that are possible.
 	AnswerError = "AnswerError"
+	// QueueError: the input of the task names a queue that is none.
+	QueueError = "QueueError"
 )
 
 // Bounds of what a performer answers.

@@ -109,7 +109,7 @@ func (l *List) offerTask(ctx context.Context, how *remote, t *task) result {
 	o := &offered{l: l, how: how, t: t, work: how.terms.WorkOf(&t.Task), token: rand.Text()[:tokenLen], answers: make(chan model.Answer, answersRoom)}
 	var err error
 	if o.queue, err = how.terms.QueueOf(&o.work); err != nil {
-		return o.failed(&space.WorkError{Type: "QueueError", Message: err.Error()}, true)
+		return o.failed(&space.WorkError{Type: QueueError, Message: err.Error()}, true)
 	}
 	o.end, err = how.offers.offer(t.action, o.queue, o.request, o.deliver)
 	switch {
