@@ -115,7 +115,7 @@ func (cfg *Config) check() error {
 	case cfg.Slots < 0:
 		return fmt.Errorf("%d slots; at least 1 is needed, and 0 is the default", cfg.Slots)
 	case cfg.Do == nil:
-		return errors.New("Do is nil; it performs the tasks")
+		return errors.New("the function Do is nil; it performs the tasks")
 	}
 	return nil
 }
