@@ -55,36 +55,33 @@ type Task[In, Out any] struct {
 	Err error
 	// Attempts counts the failed attempts.
 	Attempts int
+	// Progress is what the performer of a pending task has reported last.
+	Progress Value
 }
 
-// ActionOption configures how tasks are performed.
-type ActionOption func(*actionOptions)
-
-type actionOptions struct {
-	tasks.Performer
-	keep time.Duration
-}
+// ActionOption configures how tasks are performed. Package remote has further ones, for External.
+type ActionOption func(*tasks.Options)
 
 // Attempts sets the number of attempts before a task is given up. By default (0) an action is
 // retried forever, and an input is fetched at most five times.
-func Attempts(n int) ActionOption { return func(o *actionOptions) { o.Attempts = n } }
+func Attempts(n int) ActionOption { return func(o *tasks.Options) { o.Attempts = n } }
 
 // Backoff sets the pause after the first failed attempt, which doubles after each further one up to
 // most. Default: 1 s, up to 1 minute.
 func Backoff(first, most time.Duration) ActionOption {
-	return func(o *actionOptions) { o.Backoff, o.MaxBackoff = first, most }
+	return func(o *tasks.Options) { o.Backoff, o.MaxBackoff = first, most }
 }
 
 // Timeout limits one attempt, by its context; default 1 minute, negative for no limit.
-func Timeout(d time.Duration) ActionOption { return func(o *actionOptions) { o.Timeout = d } }
+func Timeout(d time.Duration) ActionOption { return func(o *tasks.Options) { o.Timeout = d } }
 
 // AtATime limits the concurrent tasks of the action in one space; default 16.
-func AtATime(n int) ActionOption { return func(o *actionOptions) { o.AtATime = n } }
+func AtATime(n int) ActionOption { return func(o *tasks.Options) { o.AtATime = n } }
 
 // Keep sets how long a task that has ended is kept; until then its key is not performed again.
 // Default 24 hours; at most the last 1000 of the action in a space are kept. It has no effect on inputs, which
 // are kept until Forget.
-func Keep(d time.Duration) ActionOption { return func(o *actionOptions) { o.keep = d } }
+func Keep(d time.Duration) ActionOption { return func(o *tasks.Options) { o.Keep = d } }
 
 // Permanent marks an error of a performing function as final: the task is given up.
 func Permanent(err error) error { return tasks.Permanent(err) }
@@ -123,12 +120,22 @@ func encodeResult[T any](s *codec.Codec[T], out T) (Value, error) {
 	return v, Permanent(err)
 }
 
-// External registers the action for a program whose workers do not perform it: another system
-// watches the document and reports the end of each task with Complete or Fail, or by sending the
-// event. Such a task does not keep its space loaded.
+// External registers the action for a program whose workers do not perform it. The worker that serves a space hands its tasks to
+// performers: processes in any language that have a connection to the servers (docs/performers.md, `settle perform`); package
+// remote has options for that. Attempts, Backoff, Timeout and AtATime are as for Perform, but for two defaults: an attempt has no limit of time, as its performer has to send
+// heartbeats, and 256 tasks of a space are given out at a time.
+//
+// In addition, any client may report the end of a task, with Complete or Fail, or by sending the event. With
+// remote.Watched, that is the only way.
 func (a Action[In, Out]) External(p *Program, options ...ActionOption) {
 	o := applyActionOptions(options)
-	p.performed(a.name, false, o.keep).External = true
+	spec := p.performed(a.name, false, o.Keep)
+	spec.External, spec.Remote = true, o.Terms()
+	if spec.Remote != nil {
+		if err := spec.Remote.Check(); err != nil {
+			p.note(fmt.Errorf("program %s: %s: %w", p.Name(), called(a.name, false), err))
+		}
+	}
 }
 
 // Done registers the function that is called when a task has ended: in a transaction, once per
@@ -200,7 +207,7 @@ func (a Action[In, Out]) read(from Reader, key string, entry Value) Task[In, Out
 }
 
 func (a Action[In, Out]) decode(t space.Task) (task Task[In, Out], err error) {
-	task = Task[In, Out]{Key: t.Key, State: t.State, Attempts: t.Attempts, Err: taskError(t.Err)}
+	task = Task[In, Out]{Key: t.Key, State: t.State, Attempts: t.Attempts, Progress: t.Progress, Err: taskError(t.Err)}
 	var err1, err2 error
 	task.In, err1 = a.in.Decode(t.In)
 	task.Out, err2 = a.out.Decode(t.Out)
@@ -263,8 +270,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func applyActionOptions(options []ActionOption) *actionOptions {
-	o := &actionOptions{}
+func applyActionOptions(options []ActionOption) *tasks.Options {
+	o := &tasks.Options{}
 	for _, f := range options {
 		f(o)
 	}
@@ -283,11 +290,11 @@ func (p *Program) action(name string, input bool) *space.ActionSpec {
 	return a
 }
 
-func (p *Program) perform(name string, input bool, o *actionOptions) {
+func (p *Program) perform(name string, input bool, o *tasks.Options) {
 	if err := o.Check(); err != nil {
 		p.note(fmt.Errorf("program %s: %s: %w", p.Name(), called(name, input), err))
 	}
-	p.performed(name, input, o.keep).Performer = &o.Performer
+	p.performed(name, input, o.Keep).Performer = &o.Performer
 }
 
 // performed returns the spec of an action or input that nothing performs yet.

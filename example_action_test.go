@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/remote"
 	"github.com/settlehq/settle/settletest"
 	"github.com/settlehq/settle/space"
 )
@@ -147,8 +148,7 @@ func ExampleAction_Cancel() {
 	// 1 true
 }
 
-// Another system performs the tasks: a program in another language, a person. It watches the
-// document "approve" and reports how each task has ended.
+// A person performs the tasks, by a client that watches the document "approve" and reports how each task has ended.
 func ExampleAction_External() {
 	approve := settle.NewAction[string, bool]("approve")
 	plan := settle.NewStream[string]("plan")
@@ -159,7 +159,7 @@ func ExampleAction_External() {
 		approve.Start(tx, what, "may we "+what+"?")
 		return nil
 	})
-	approve.External(p, settle.Keep(time.Hour))
+	approve.External(p, remote.Watched(), settle.Keep(time.Hour))
 	approve.Done(p, func(tx *settle.Tx, t settle.Task[string, bool]) error {
 		log.Update(tx, func(l *[]string) { *l = append(*l, fmt.Sprint(t.Key, " ", t.Out, " ", t.Err)) })
 		return nil

@@ -32,6 +32,7 @@ type Bus struct {
 	*members
 	*observers
 	*services
+	*performers
 	*provision.Provisioner
 }
 
@@ -57,7 +58,7 @@ func newBus(cfg Config) *Bus {
 		cfg: cfg, streams: s, records: r,
 		lanes: &lanes{s}, logs: &logs{Streams: s}, states: &states{Streams: s},
 		deadLetters: &deadLetters{r}, rewinds: &rewinds{r}, backups: &backups{r},
-		members: &members{s}, observers: &observers{s}, services: &services{Streams: s, server: cfg.Server},
+		members: &members{s}, observers: &observers{s}, services: &services{Streams: s, server: cfg.Server}, performers: &performers{Streams: s},
 		Provisioner: &provision.Provisioner{Streams: s, Want: provision.Config{
 			Partitions: cfg.Partitions, Replicas: cfg.Replicas, Horizon: cfg.Horizon, DeadLetterMaxAge: cfg.DeadLetterMaxAge, LaneMaxBytes: cfg.LaneMaxBytes,
 		}},

@@ -19,7 +19,7 @@ import (
 const inboxPatience = 5 * time.Second
 
 // findInbox has the connection use inboxes that its user may subscribe to, unless a prefix was configured: those that all users share,
-// or else the user's own, or those of readers. Without it, a request would wait for an answer that cannot arrive.
+// or else the user's own, or those of readers, or of performers. Without it, a request would wait for an answer that cannot arrive.
 func findInbox(nc *nats.Conn) error {
 	may, err := maySubscribe(nc)
 	if may || err != nil {
@@ -29,7 +29,7 @@ func findInbox(nc *nats.Conn) error {
 		return fmt.Errorf("this user may not subscribe to %s.>, which is its inbox (bus.Config.InboxPrefix, NATS_INBOX_PREFIX, or inbox_prefix of the nats context), and no answer would reach it", set)
 	}
 	own := ""
-	for _, name := range []string{userOf(nc), roles.Reader} {
+	for _, name := range []string{userOf(nc), roles.Reader, roles.Performer} {
 		if name == "" || strings.ContainsAny(name, ".*> \t\r\n") {
 			continue
 		}

@@ -72,7 +72,7 @@ func binary(t *testing.T, name string) string {
 // secrets are the passwords of users.conf.
 var secrets = map[string]string{
 	"NATS_ROUTE_PASSWORD": "route1", "SETTLE_WORKER_PASSWORD": "worker1", "SETTLE_COORDINATOR_PASSWORD": "coordinator1",
-	"SETTLE_CLIENT_PASSWORD": "client1", "SETTLE_READER_PASSWORD": "reader1", "SETTLE_BACKUP_PASSWORD": "backup1", "SETTLE_OPERATOR_PASSWORD": "operator1",
+	"SETTLE_CLIENT_PASSWORD": "client1", "SETTLE_READER_PASSWORD": "reader1", "SETTLE_BACKUP_PASSWORD": "backup1", "SETTLE_OPERATOR_PASSWORD": "operator1", "SETTLE_PERFORMER_PASSWORD": "performer1",
 	"SETTLE_ADMINISTRATOR_PASSWORD": "administrator1",
 	"SETTLE_SYSTEM_PASSWORD":        "system1",
 }

@@ -90,10 +90,10 @@ func (u *user) mayPublish(subject string) bool {
 	})
 }
 
-func (u *user) maySubscribe(subject string) bool {
+func (u *user) maySubscribe(subject, group string) bool {
 	u.t.Helper()
 	return u.may(func() {
-		sub, err := u.nc.SubscribeSync(subject)
+		sub, err := u.nc.QueueSubscribeSync(subject, group)
 		if err != nil {
 			u.t.Fatal(err)
 		}
@@ -103,104 +103,121 @@ func (u *user) maySubscribe(subject string) bool {
 }
 
 // The table has one line per operation, and the letters of the permitted roles: (r)eader, (c)lient, (w)orker,
-// c(o)ordinator, (b)ackup, o(p)erator, (a)dministrator. A line with < subscribes, others publish. No stream contains these
+// c(o)ordinator, (b)ackup, o(p)erator, (a)dministrator, per(f)ormer. A line with < subscribes, perhaps in a queue group, others publish. No stream contains these
 // names, so a permitted request has no effect.
 const table = `
-learn that one is outside             rcwobpa  $JS.API.STREAM.INFO.SETTLE_LOG_0
-read streams' settings from outside   rc....a  settle.js.STREAM.INFO.SETTLE_LOG_0
-read a message by the leader          ..wobpa  $JS.API.STREAM.MSG.GET.SETTLE_LOG_0
-the same from outside                 rc....a  settle.js.STREAM.MSG.GET.SETTLE_LOG_0
-read messages in a row                ..wobpa  $JS.API.DIRECT.GET.SETTLE_LOG_0
-the same from outside                 rc....a  settle.js.DIRECT.GET.SETTLE_LOG_0
-read a document                       ..wobpa  $JS.API.DIRECT.GET.KV_SETTLE_STATE_0.$KV.SETTLE_STATE_0.s.d
-the same from outside                 rc....a  settle.js.DIRECT.GET.KV_SETTLE_STATE_0.$KV.SETTLE_STATE_0.s.d
-read a program                        ..wobpa  $JS.API.DIRECT.GET.KV_SETTLE_PROGRAMS.$KV.SETTLE_PROGRAMS.rule.all
-follow what spaces run                ..wobpa  $JS.API.CONSUMER.CREATE.KV_SETTLE_PROGRAMS.settle-x.$KV.SETTLE_PROGRAMS.rule.>
-follow a stream                       ..wobpa  $JS.API.CONSUMER.CREATE.SETTLE_LOG_0.settle-x
-follow a stream from outside          ......a  settle.js.CONSUMER.CREATE.SETTLE_LOG_0.settle-x
-stop following                        ..wobpa  $JS.API.CONSUMER.DELETE.SETTLE_LOG_0.settle-x
-follow what is none of the deployment ......a  $JS.API.CONSUMER.CREATE.OTHER.settle-x
-take messages of a consumer           ......a  $JS.API.CONSUMER.MSG.NEXT.SETTLE_LOG_0.settle-x
-answer flow control                   ..wobpa  $JS.FC.SETTLE_LOG_0.settle-x.1
-see the account                       ..wobpa  $JS.API.INFO
-see oneself                           rcwobpa  $SYS.REQ.USER.INFO
-ask a service                         rcwobpa  settle.api.tree
-ask another worker                    ..wobpa  settle.api.own-w1
-attach to a space                     ..wobpa  settle.attached.0
-hear what is attached                 ..w...a  < settle.attached.0
-ask it in the name of a principal     ..wobpa  settle.api.get.alice
-ask the owner of a partition          rcwobpa  settle.own.0
-want a document computed              rcwobpa  settle.demand.0
-find services                         ....bpa  $SRV.INFO
-follow confirmed commits              rcwobpa  < settle.feed.0.s
-hear a new owner                      rcwobpa  < settle.rollcall.*
-get answers                           .cwobpa  < _INBOX.x.>
-get answers that no other role sees   r......  < _INBOX_reader.x.>
+learn that one is outside             rcwobpa.  $JS.API.STREAM.INFO.SETTLE_LOG_0
+read streams' settings from outside   rc....a.  settle.js.STREAM.INFO.SETTLE_LOG_0
+read a message by the leader          ..wobpa.  $JS.API.STREAM.MSG.GET.SETTLE_LOG_0
+the same from outside                 rc....a.  settle.js.STREAM.MSG.GET.SETTLE_LOG_0
+read messages in a row                ..wobpa.  $JS.API.DIRECT.GET.SETTLE_LOG_0
+the same from outside                 rc....a.  settle.js.DIRECT.GET.SETTLE_LOG_0
+read a document                       ..wobpa.  $JS.API.DIRECT.GET.KV_SETTLE_STATE_0.$KV.SETTLE_STATE_0.s.d
+the same from outside                 rc....a.  settle.js.DIRECT.GET.KV_SETTLE_STATE_0.$KV.SETTLE_STATE_0.s.d
+read a program                        ..wobpa.  $JS.API.DIRECT.GET.KV_SETTLE_PROGRAMS.$KV.SETTLE_PROGRAMS.rule.all
+follow what spaces run                ..wobpa.  $JS.API.CONSUMER.CREATE.KV_SETTLE_PROGRAMS.settle-x.$KV.SETTLE_PROGRAMS.rule.>
+follow a stream                       ..wobpa.  $JS.API.CONSUMER.CREATE.SETTLE_LOG_0.settle-x
+follow a stream from outside          ......a.  settle.js.CONSUMER.CREATE.SETTLE_LOG_0.settle-x
+stop following                        ..wobpa.  $JS.API.CONSUMER.DELETE.SETTLE_LOG_0.settle-x
+follow what is none of the deployment ......a.  $JS.API.CONSUMER.CREATE.OTHER.settle-x
+take messages of a consumer           ......a.  $JS.API.CONSUMER.MSG.NEXT.SETTLE_LOG_0.settle-x
+answer flow control                   ..wobpa.  $JS.FC.SETTLE_LOG_0.settle-x.1
+see the account                       ..wobpa.  $JS.API.INFO
+see oneself                           rcwobpa.  $SYS.REQ.USER.INFO
+ask a service                         rcwobpa.  settle.api.tree
+ask another worker                    ..wobpa.  settle.api.own-w1
+attach to a space                     ..wobpa.  settle.attached.0
+hear what is attached                 ..w...a.  < settle.attached.0
+ask it in the name of a principal     ..wobpa.  settle.api.get.alice
+ask the owner of a partition          rcwobpa.  settle.own.0
+want a document computed              rcwobpa.  settle.demand.0
+find services                         ....bpa.  $SRV.INFO
+follow confirmed commits              rcwobpa.  < settle.feed.0.s
+hear a new owner                      rcwobpa.  < settle.rollcall.*
+get answers                           .cwobpa.  < _INBOX.x.>
+get answers that no other role sees   r.......  < _INBOX_reader.x.>
 
-send an event                         .cw..pa  settle.send.0.s.add.e
-send in the name of a principal       ..w..pa  settle.send.0.s.add.e.alice
-release a send                        ..wo.pa  settle.lane.7.s.add.s:1:0:0
+send an event                         .cw..pa.  settle.send.0.s.add.e
+send in the name of a principal       ..w..pa.  settle.send.0.s.add.e.alice
+release a send                        ..wo.pa.  settle.lane.7.s.add.s:1:0:0
 
-commit                                ..w..pa  settle.log.0.s
-checkpoint                            ..w..pa  $KV.SETTLE_STATE_0.s.d
-announce oneself                      ..wo.pa  $KV.SETTLE_WORKERS.w1
-ask whether a worker is there         rcwobpa  settle.ping.w1
-list the consumers of a stream        ..wobpa  $JS.API.CONSUMER.NAMES.SETTLE_LOG_0
-call the roll                         ..w..pa  settle.rollcall.0
-be asked whether one is there         ..w...a  < settle.ping.w1
-hear what is wanted                   ..w...a  < settle.demand.0
-purge a lane                          ..w...a  $JS.API.STREAM.PURGE.SETTLE_LANE_7
-purge a log                           ..w...a  $JS.API.STREAM.PURGE.SETTLE_LOG_7
+commit                                ..w..pa.  settle.log.0.s
+checkpoint                            ..w..pa.  $KV.SETTLE_STATE_0.s.d
+announce oneself                      ..wo.pa.  $KV.SETTLE_WORKERS.w1
+ask whether a worker is there         rcwobpa.  settle.ping.w1
+list the consumers of a stream        ..wobpa.  $JS.API.CONSUMER.NAMES.SETTLE_LOG_0
+call the roll                         ..w..pa.  settle.rollcall.0
+be asked whether one is there         ..w...a.  < settle.ping.w1
+hear what is wanted                   ..w...a.  < settle.demand.0
+purge a lane                          ..w...a.  $JS.API.STREAM.PURGE.SETTLE_LANE_7
+purge a log                           ..w...a.  $JS.API.STREAM.PURGE.SETTLE_LOG_7
 
-save how far releases are             ..wo.pa  $KV.SETTLE_STATE_0.=pos.released
-write a dead letter                   ...o.pa  settle.dead.s.add.e
-keep the totals of dead letters       ...o.pa  $KV.SETTLE_PROGRAMS.dead.totals
-note that a stream has gone back      ..wo.pa  $KV.SETTLE_PROGRAMS.rewind.SETTLE_LANE_0
-answer questions                      ..wo..a  < settle.api.tree
-be found as a service                 ..wo..a  < $SRV.INFO
+save how far releases are             ..wo.pa.  $KV.SETTLE_STATE_0.=pos.released
+write a dead letter                   ...o.pa.  settle.dead.s.add.e
+keep the totals of dead letters       ...o.pa.  $KV.SETTLE_PROGRAMS.dead.totals
+note that a stream has gone back      ..wo.pa.  $KV.SETTLE_PROGRAMS.rewind.SETTLE_LANE_0
+answer questions                      ..wo..a.  < settle.api.tree
+be found as a service                 ..wo..a.  < $SRV.INFO
 
-purge documents                       ..w...a  $JS.API.STREAM.PURGE.KV_SETTLE_STATE_0
-purge dead letters                    ......a  $JS.API.STREAM.PURGE.SETTLE_DEAD
-purge the workers                     ......a  $JS.API.STREAM.PURGE.KV_SETTLE_WORKERS
-purge what is none of the deployment  ......a  $JS.API.STREAM.PURGE.OTHER
-deploy a program                      .....pa  $KV.SETTLE_PROGRAMS.version.p.1
-decide what a space runs              .....pa  $KV.SETTLE_PROGRAMS.rule.all
-note a backup                         ....bpa  $KV.SETTLE_PROGRAMS.backup.newest
-purge programs                        ......a  $JS.API.STREAM.PURGE.KV_SETTLE_PROGRAMS
-create a stream                       ......a  $JS.API.STREAM.CREATE.NEW
-change a stream                       ......a  $JS.API.STREAM.UPDATE.NOTHING
-delete a stream                       ......a  $JS.API.STREAM.DELETE.NOTHING
-delete a message                      ......a  $JS.API.STREAM.MSG.DELETE.NOTHING
-back a stream up                      ......a  $JS.API.STREAM.SNAPSHOT.NOTHING
-restore a stream                      ......a  $JS.API.STREAM.RESTORE.NOTHING
-move a stream's leader                ......a  $JS.API.STREAM.LEADER.STEPDOWN.NOTHING
-forge a confirmed commit              ......a  settle.feed.0.s
-read lanes as they come               ......a  < settle.lane.>
-read the log past its stream          ......a  < settle.log.>
+purge documents                       ..w...a.  $JS.API.STREAM.PURGE.KV_SETTLE_STATE_0
+purge dead letters                    ......a.  $JS.API.STREAM.PURGE.SETTLE_DEAD
+purge the workers                     ......a.  $JS.API.STREAM.PURGE.KV_SETTLE_WORKERS
+purge what is none of the deployment  ......a.  $JS.API.STREAM.PURGE.OTHER
+deploy a program                      .....pa.  $KV.SETTLE_PROGRAMS.version.p.1
+decide what a space runs              .....pa.  $KV.SETTLE_PROGRAMS.rule.all
+note a backup                         ....bpa.  $KV.SETTLE_PROGRAMS.backup.newest
+purge programs                        ......a.  $JS.API.STREAM.PURGE.KV_SETTLE_PROGRAMS
+create a stream                       ......a.  $JS.API.STREAM.CREATE.NEW
+change a stream                       ......a.  $JS.API.STREAM.UPDATE.NOTHING
+delete a stream                       ......a.  $JS.API.STREAM.DELETE.NOTHING
+delete a message                      ......a.  $JS.API.STREAM.MSG.DELETE.NOTHING
+back a stream up                      ......a.  $JS.API.STREAM.SNAPSHOT.NOTHING
+restore a stream                      ......a.  $JS.API.STREAM.RESTORE.NOTHING
+move a stream's leader                ......a.  $JS.API.STREAM.LEADER.STEPDOWN.NOTHING
+forge a confirmed commit              ......a.  settle.feed.0.s
+read lanes as they come               ......a.  < settle.lane.>
+read the log past its stream          ......a.  < settle.log.>
 
-write what is none of the deployment  .......  other.subject
-write another bucket of its name      .......  $JS.OTHER
-answer a question, for days           ..wo...  _INBOX.another.user
-answer a question from outside        ..wo...  _R_.x
-ask the servers                       .......  $SYS.REQ.SERVER.PING
-see everything                        .......  < >
-see the servers                       .......  < $SYS.>
+offer work to performers              ..w...a.  settle.work.charge
+the same to those of a queue          ..w...a.  settle.work.charge.eu
+take work, as one of their group      ......af  <performers settle.work.charge
+the same of a queue                   ......af  <performers settle.work.charge.eu
+take all work                         ......af  <performers settle.work.>
+see what work is offered              ......a.  < settle.work.charge
+take work beside the group            ......a.  <others settle.work.charge
+answer an offer                       ......af  settle.answer.connection.token
+see how offers are answered           ..w...a.  < settle.answer.connection.token
+have a performer stop                 ..w...a.  settle.cancel.token
+be notified that one can stop         ......af  < settle.cancel.token
+get replies to answers                .......f  < _INBOX_performer.x.>
+reply to the answers of a performer   ..w.....  _INBOX_performer.x.y
+
+write what is none of the deployment  ........  other.subject
+write another bucket of its name      ........  $JS.OTHER
+answer a question, for days           ..wo....  _INBOX.another.user
+answer a question from outside        ..wo....  _R_.x
+ask the servers                       ........  $SYS.REQ.SERVER.PING
+see everything                        ........  < >
+see the servers                       ........  < $SYS.>
 `
 
-// letters are the roles in the order of the table's columns.
+// letters are the roles that commands are tried with.
 var letters = []string{roles.Reader, roles.Client, roles.Worker, roles.Coordinator, roles.Backup, roles.Operator, roles.Administrator}
 
 // outside are those of the account without streams.
 var outside = []string{roles.Reader, roles.Client}
 
+// inTable are the roles in the order of the table's columns.
+var inTable = append(slices.Clone(letters), roles.Performer)
+
 // columns are their letters.
-const columns = "rcwobpa"
+const columns = "rcwobpaf"
 
 // cell is one operation and one role.
 type cell struct {
-	what, subject string
-	subscribe     bool
-	allowed       [7]bool
+	what, subject, group string
+	subscribe            bool
+	allowed              [len(columns)]bool
 }
 
 func cells(t *testing.T) (all []cell) {
@@ -217,8 +234,9 @@ func cells(t *testing.T) (all []cell) {
 		if at < 0 {
 			t.Fatalf("line %q has no column of roles", line)
 		}
-		c := cell{what: strings.Join(words[:at], " "), subject: words[len(words)-1], subscribe: words[at+1] == "<"}
-		for i := range letters {
+		c := cell{what: strings.Join(words[:at], " "), subject: words[len(words)-1]}
+		c.group, c.subscribe = strings.CutPrefix(words[at+1], "<")
+		for i := range inTable {
 			c.allowed[i] = words[at][i] == columns[i]
 		}
 		all = append(all, c)
@@ -229,12 +247,12 @@ func cells(t *testing.T) (all []cell) {
 func TestRolesMayDoWhatTheTableSaysAndNothingElse(t *testing.T) {
 	t.Parallel()
 	s := startWithUsers(t)
-	for i, role := range letters {
+	for i, role := range inTable {
 		u := connectAs(t, s, role)
 		for _, c := range cells(t) {
 			may := u.mayPublish
 			if c.subscribe {
-				may = u.maySubscribe
+				may = func(subject string) bool { return u.maySubscribe(subject, c.group) }
 			}
 			if got := may(c.subject); got != c.allowed[i] {
 				t.Errorf("%s: %s (%s): allowed %v, want %v", role, c.what, c.subject, got, c.allowed[i])

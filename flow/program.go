@@ -67,9 +67,14 @@ type Retention = runs.Retention
 // Keep bounds the runs of a workflow that stay after their end. Call it after the workflow was added.
 func (w *Workflows) Keep(workflow string, r Retention) { w.note(w.set.Keep(workflow, r)) }
 
-// External adds an action that another process performs: any NATS client, or `settle workflow perform`.
-func (w *Workflows) External(name string) {
-	w.actions = append(w.actions, &space.ActionSpec{Name: name, External: true})
+// External adds an action that other processes perform: any NATS client (docs/performers.md), or `settle perform`. The options
+// are those of settle.Action.External, such as remote.QueueBy; attempts are for the workflow to say.
+func (w *Workflows) External(name string, options ...settle.ActionOption) {
+	var o tasks.Options
+	for _, set := range options {
+		set(&o)
+	}
+	w.actions = append(w.actions, &space.ActionSpec{Name: name, External: true, Remote: o.Terms()})
 }
 
 // ActionOption configures an action.

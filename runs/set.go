@@ -1,14 +1,18 @@
 package runs
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"go.starlark.net/starlark"
 
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/workflow"
 )
@@ -109,7 +113,35 @@ func (s *Set) Use(a *space.ActionSpec) error {
 		return fmt.Errorf("action %s is called by a workflow, which receives its results; it cannot have a function done, too: declare another action for other work", a.Name)
 	}
 	a.Done, a.Discard = s.ended, true
+	if a.Remote != nil {
+		terms := *a.Remote
+		terms.Attempts = 1 // the workflow decides about another one
+		terms.Work, terms.Failed = func(t *space.Task) space.Work { return workOf(t, terms.QueueBy) }, failedText
+		a.Remote = &terms
+	}
 	return nil
+}
+
+// workOf returns what a performer gets of a call: its arguments. The queue is a keyword argument.
+func workOf(t *space.Task, queueBy string) space.Work {
+	args, kwargs := t.In.Get("args"), t.In.Get("kwargs")
+	w := space.Work{In: model.Object(model.F("args", args), model.F("kwargs", kwargs)), Queue: kwargs.Get(queueBy)}
+	w.Run, _ = t.In.Get("run").AsString()
+	attempt, _ := t.In.Get("attempt").AsInt()
+	w.Attempt = int(attempt)
+	if ms, is := t.In.Get("timeout").AsInt(); is && ms > 0 && ms < math.MaxInt64/int64(time.Millisecond) {
+		w.Timeout = time.Duration(ms) * time.Millisecond
+	}
+	return w
+}
+
+// failedText returns the error of a performer as ParseError reads it.
+func failedText(f *space.WorkError) string {
+	e := ActionError{Type: cmp.Or(f.Type, "Error"), Ancestors: f.Ancestors, Message: f.Message}
+	if !f.Detail.IsAbsent() {
+		e.Detail = jsontext.Value(f.Detail.String())
+	}
+	return e.Text()
 }
 
 // Register registers the handlers of a program with workflows.

@@ -24,8 +24,9 @@ import (
 // The performer of a task reports it by an event to the stream with the action's name:
 //
 //	{"key": KEY, "n": 1, "out": ...}       or
-// The performer of a task reports the outcome by an event to the stream with the action's name:
+//	{"key": KEY, "n": 1, "error": TEXT}    the end
 //	{"key": KEY, "n": 1, "error": TEXT, "attempt": 3}
+//	{"key": KEY, "n": 1, "progress": ...}  while it is pending
 //
 // n identifies one start of a key. Without n, the event refers to the pending start. An event about a start
 // that is no longer pending succeeds without effect, so several performers may complete a task, or report it
@@ -50,8 +51,10 @@ type ActionSpec struct {
 	Done func(tx *Tx, t Task) error
 	// Performer makes attempts at the tasks; nil if no worker does.
 	Performer Performer
-	// External marks an action whose tasks another system performs.
+	// External marks an action whose tasks another system performs. With Remote, the owner of the space hands them to
+	// performers; any client that may send to the stream can end them in either case.
 	External bool
+	Remote   *Remote
 }
 
 // Performer makes attempts at the tasks of an action, or fetches an input. It runs beside the space: the core

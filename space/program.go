@@ -331,6 +331,11 @@ func (p *Program) addAction(a *ActionSpec) error {
 	if a.Keep < 0 {
 		return fmt.Errorf("it keeps tasks for %s; that must not be negative, and 0 is the default", a.Keep)
 	}
+	if a.Remote != nil {
+		if err := a.Remote.Check(); err != nil {
+			return err
+		}
+	}
 	for _, doc := range a.list().docs() {
 		if node := p.outputs[doc]; node != "" {
 			return fmt.Errorf("document %s is written by node %s; the tasks need a document of their own", doc, node)

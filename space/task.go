@@ -53,6 +53,8 @@ type Task struct {
 	At int64
 	// Unhandled reports that the task has ended but Done failed.
 	Unhandled bool
+	// Progress is what its performer has reported last, while it is pending.
+	Progress model.Value
 }
 
 // TaskOf decodes an entry of an action's document.
@@ -66,6 +68,7 @@ func TaskOf(key string, entry model.Value) Task {
 	t.Attempts = int(attempts)
 	t.At, _ = entry.Get("at").AsInt()
 	t.Unhandled, _ = entry.Get("unhandled").AsBool()
+	t.Progress = entry.Get("progress")
 	if t.Unhandled && t.Err == "" {
 		t.Err = noRoomForText
 	}
@@ -88,6 +91,7 @@ func (t *Task) entry() model.Value {
 	add("attempts", t.Attempts, t.Attempts > 0)
 	add("at", t.At, t.At > 0)
 	add("unhandled", t.Unhandled, t.Unhandled)
+	add("progress", t.Progress, t.State == TaskPending && !t.Progress.IsAbsent())
 	return model.Object(fields...)
 }
 
@@ -104,7 +108,12 @@ type Completion struct {
 	Err string
 	// Attempt, if not 0, is the number of failed attempts; another one will follow.
 	Attempt int
+	// Progress, if there is one, is all that is reported: the task goes on.
+	Progress model.Value
 }
+
+// reports reports that the event is not about the end of the task.
+func (c *Completion) reports() bool { return c.Attempt > 0 || !c.Progress.IsAbsent() }
 
 // Value returns the payload of the event that reports the completion.
 func (c *Completion) Value() model.Value {
@@ -118,6 +127,7 @@ func (c *Completion) Value() model.Value {
 	add("out", c.Out, !c.Out.IsAbsent())
 	add("error", c.Err, c.Err != "")
 	add("attempt", c.Attempt, c.Attempt != 0)
+	add("progress", c.Progress, !c.Progress.IsAbsent())
 	return model.Object(fields...)
 }
 
@@ -137,6 +147,14 @@ func readCompletion(v model.Value) (c Completion, err error) {
 	c.N, _ = v.Get("n").AsInt()
 	attempt, _ := v.Get("attempt").AsInt()
 	c.Attempt = int(attempt)
+	if c.Progress = v.Get("progress"); !c.Progress.IsAbsent() {
+		if !c.Out.IsAbsent() || c.Err != "" {
+			return c, errors.New("it has a progress, and an end of the task; send two events")
+		}
+		if size := len(c.Progress.String()); size > MaxProgress {
+			return c, fmt.Errorf("the progress has %d bytes; at most %d are possible", size, MaxProgress)
+		}
+	}
 	return c, checkTaskKey(key)
 }
 

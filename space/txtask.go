@@ -220,7 +220,13 @@ func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) 
 	if late != "" {
 		return model.Object(model.F("ignored", late)), nil
 	}
-	if c.Attempt > 0 {
+	switch {
+	case !c.Progress.IsAbsent():
+		if !l.input {
+			t.writeTask(l.name, c.Progress, inTasks, task.Key, "progress")
+		}
+		return model.Value{}, nil
+	case c.Attempt > 0:
 		if c.Attempt > task.Attempts {
 			task.Attempts, task.Err = c.Attempt, c.Err
 			t.writeTask(l.name, task.entry(), inTasks, task.Key)
@@ -258,9 +264,9 @@ func (l *taskList) meant(t *Tx, c *Completion) (task Task, late string) {
 		return task, "there is no such task"
 	case c.N != 0 && c.N != task.N:
 		return task, "it was started again, or forgotten"
-	case task.State == TaskPending || task.Unhandled && c.Attempt == 0:
+	case task.State == TaskPending || task.Unhandled && !c.reports():
 		return task, ""
-	case task.State == TaskCancelled && c.Err == "":
+	case task.State == TaskCancelled && c.Err == "" && !c.reports():
 		return task, "" // the cancellation was too late
 	}
 	return task, "it is " + string(task.State)
@@ -293,7 +299,7 @@ func (t *Tx) endTask(sizes *sizes, ev *model.Event, why string) {
 		return
 	}
 	c, err := readCompletion(ev.Payload)
-	if err != nil || c.Attempt > 0 {
+	if err != nil || c.reports() {
 		return
 	}
 	t.err = nil // its other effects are dropped

@@ -41,6 +41,9 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 		return nil, err
 	}
 	e := newEngine(&cfg)
+	if p, is := bus.(port.Performers); is {
+		e.offers = tasks.NewOffers(p.Offer)
+	}
 	w, err := host.New(bus, e.config())
 	if err != nil {
 		return nil, err
@@ -58,6 +61,8 @@ type engine struct {
 	runs *RunCounts
 	// performing limits the concurrent attempts at tasks; nil in an attachment.
 	performing *tasks.Slots
+	// offers hand tasks to performers; nil if the bus cannot, and in an attachment.
+	offers *tasks.Offers
 }
 
 func newEngine(cfg *Config) *engine {
@@ -120,7 +125,7 @@ func (p program) NewCore(of *host.Access, st model.SpaceState, r *replica.Replic
 		return nil, err
 	}
 	c.tasks = tasks.New(tasks.Host{
-		Space: of.Space, Ctx: of.Ctx, Slots: p.engine.performing, Logger: p.engine.cfg.Logger, Warn: of.Warn,
+		Space: of.Space, Ctx: of.Ctx, Slots: p.engine.performing, Offers: p.engine.offers, Logger: p.engine.cfg.Logger, Warn: of.Warn,
 		Now: of.Now, Go: of.Go, Call: of.Call, Send: of.Send, Report: of.Report,
 	})
 	c.Rehydrate(observations(st, c.build()))

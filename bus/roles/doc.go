@@ -1,3 +1,3 @@
 // Package roles lists what the users of a deployment publish and subscribe to: worker, coordinator, client,
-// reader, backup and operator.
+// reader, backup, operator and performer.
 package roles

@@ -28,6 +28,7 @@ const (
 	Reader        = "reader"
 	Backup        = "backup"
 	Operator      = "operator"
+	Performer     = "performer"
 	Administrator = "administrator"
 )
 
@@ -45,11 +46,11 @@ func newSubjects(prefix string, partitions int) subjects {
 // token, so subjects with the partition inside a token are listed for each.
 func Of(prefix string, partitions int) []Role {
 	n := newSubjects(prefix, partitions)
-	all := []Role{n.reader(), n.client(), n.worker(), n.coordinator(), n.backup(), n.operator(), n.administrator()}
+	all := []Role{n.reader(), n.client(), n.worker(), n.coordinator(), n.backup(), n.operator(), n.performer(), n.administrator()}
 	for i := range all {
 		inbox := "_INBOX.>"
-		if all[i].Name == Reader {
-			inbox = ownInbox(Reader)
+		if all[i].Name == Reader || all[i].Name == Performer {
+			inbox = ownInbox(all[i].Name)
 		}
 		all[i].Subscribe = append([]string{inbox}, all[i].Subscribe...)
 	}
@@ -158,11 +159,12 @@ func (n subjects) worker() Role {
 	r.Name, r.About = Worker, "hosts spaces: commits, checkpoints, purges, membership"
 	r.Publish = append(r.Publish, n.answers()...)
 	// To lanes, it sends the outcomes of tasks, and misrouted events.
-	r.Publish = append(r.Publish, n.Prefix+".log.>", n.Prefix+".lane.>", n.Prefix+".send.>", n.RollCalls(), wire.BucketSubject(n.WorkersBucket(), "*"), n.rewinds())
+	r.Publish = append(r.Publish, n.Prefix+".log.>", n.Prefix+".lane.>", n.Prefix+".send.>", n.RollCalls(), wire.BucketSubject(n.WorkersBucket(), "*"), n.rewinds(),
+		n.Works(), n.WorkCancel("*"), ownInbox(Performer))
 	for p := range n.partitions {
 		r.Publish = append(r.Publish, wire.BucketSubject(n.StateBucket(p), ">"), purge(n.LaneStream(p)), purge(n.LogStream(p)), purge(wire.BucketStream(n.StateBucket(p))))
 	}
-	r.Subscribe = append(r.Subscribe, n.Prefix+".demand.*", n.Prefix+".attached.*", n.Prefix+".ping.*", n.Prefix+".api.>", n.Prefix+".own.>", services)
+	r.Subscribe = append(r.Subscribe, n.Prefix+".demand.*", n.Prefix+".attached.*", n.Prefix+".ping.*", n.Prefix+".api.>", n.Prefix+".own.>", n.WorkAnswers("*"), services)
 	return r
 }
 
@@ -194,6 +196,17 @@ func (n subjects) operator() Role {
 		r.Publish = append(r.Publish, wire.BucketSubject(n.StateBucket(p), ">"))
 	}
 	return r
+}
+
+// performer takes work, answers it, and hears that it can stop. It subscribes to work as a member of the queue group only, so it sees none
+// that was offered to another one, and to where that is answered it does not. It is in the account of the streams, of which it
+// reads nothing.
+func (n subjects) performer() Role {
+	return Role{
+		Name: Performer, About: "performs actions: takes work that workers offer, and ends what it was given",
+		Publish:   []string{n.WorkAnswer("*", "*")},
+		Subscribe: []string{n.Works() + " " + wire.PerformersQueue, n.WorkCancel("*")},
+	}
 }
 
 func (n subjects) administrator() Role {

@@ -49,6 +49,7 @@ type cli struct {
 
 	Workflow workflowCmd `cmd:"" group:"Documents and events" help:"Start, follow and end runs of workflows."`
 	Schedule scheduleCmd `cmd:"" group:"Documents and events" help:"Start runs of workflows at times."`
+	Perform  performCmd  `cmd:"" group:"Documents and events" help:"Perform an action of all spaces with a command, until interrupted."`
 
 	Replay replayCmd `cmd:"" group:"Documents and events" help:"Write the history of a space as a test."`
 

@@ -1,14 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,14 +13,13 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/runs"
 	"github.com/settlehq/settle/space"
-	"github.com/settlehq/settle/workflow"
 )
 
 // workflowPerformCmd is `settle workflow perform`.
 type workflowPerformCmd struct {
 	inName
 	Space   string        `arg:"" help:"A space."`
-	Action  string        `arg:"" help:"An action of its program that no worker performs: one of a program in Starlark."`
+	Action  string        `arg:"" help:"An action of its program that no worker performs: one of a program in Starlark with watched = True."`
 	Command []string      `arg:"" help:"The command and its arguments, behind --."`
 	AtATime int           `help:"How many commands run at the same time." default:"4"`
 	Timeout time.Duration `help:"The longest time of a command, unless the workflow has a shorter one." default:"1m"`
@@ -42,7 +36,9 @@ than 0, the action fails, with the last line that it has written to stderr as it
 The environment has SETTLE_KEY, which is unique and the same for each attempt, SETTLE_SPACE, SETTLE_RUN and
 SETTLE_ATTEMPT. A command may run twice for one task: pass the key on as the idempotency key.
 
-Start one such process per space and action; two would each run the command.`
+Start one such process per space and action; two would each run the command, and so does a performer that gets the same tasks:
+` + "`settle perform`" + ` performs an action of all spaces, in any number of processes, and is what to use unless the action is declared
+with watched = True.`
 }
 
 // Run performs tasks until it is interrupted.
@@ -166,37 +162,10 @@ func (p *performing) command(ctx context.Context, t space.Task) (out model.Value
 	if ms, is := t.In.Get("timeout").AsInt(); is {
 		timeout = min(timeout, time.Duration(ms)*time.Millisecond)
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	run, _ := t.In.Get("run").AsString()
-	x := exec.CommandContext(ctx, p.cmd.Command[0], p.cmd.Command[1:]...)
-	x.WaitDelay = time.Second
-	x.Stdin = strings.NewReader(model.Object(model.F("args", t.In.Get("args")), model.F("kwargs", t.In.Get("kwargs"))).String())
-	x.Env = append(os.Environ(), "SETTLE_KEY="+t.Key, "SETTLE_SPACE="+p.cmd.Space, "SETTLE_RUN="+run, "SETTLE_ATTEMPT="+t.In.Get("attempt").String())
-	var stdout, stderr bytes.Buffer
-	x.Stdout, x.Stderr = &stdout, &stderr
-	err := x.Run()
-	switch {
-	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return out, &runs.ActionError{Type: workflow.TimeoutError, Message: fmt.Sprintf("the command took longer than %v", timeout)}
-	case err != nil:
-		return out, errorOf(stderr.String(), err)
-	case len(bytes.TrimSpace(stdout.Bytes())) == 0:
-		return model.Null(), nil
+	x := performCommand{
+		argv: p.cmd.Command, timeout: timeout, in: model.Object(model.F("args", t.In.Get("args")), model.F("kwargs", t.In.Get("kwargs"))),
+		env: []string{"SETTLE_KEY=" + t.Key, "SETTLE_SPACE=" + p.cmd.Space, "SETTLE_RUN=" + run, "SETTLE_ATTEMPT=" + t.In.Get("attempt").String()},
 	}
-	if out, err = model.ParseValue(bytes.TrimSpace(stdout.Bytes())); err != nil {
-		return out, &runs.ActionError{Type: "Error", Message: fmt.Sprintf("the output of the command is not JSON: %v", err)}
-	}
-	return out, nil
-}
-
-// errorOf returns the error of a command: the last line of stderr, with a type if it begins with one.
-func errorOf(stderr string, err error) *runs.ActionError {
-	lines := strings.Split(strings.TrimSpace(stderr), "\n")
-	last := cmp.Or(strings.TrimSpace(lines[len(lines)-1]), err.Error())
-	typ, message, is := strings.Cut(last, ": ")
-	if is && model.CheckName("type", typ) == nil {
-		return &runs.ActionError{Type: typ, Message: message}
-	}
-	return &runs.ActionError{Type: "Error", Message: last}
+	return x.run(ctx)
 }

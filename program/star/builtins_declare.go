@@ -1,6 +1,7 @@
 package star
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -164,18 +165,22 @@ func (inst *instance) cell(t *starlark.Thread, b *starlark.Builtin, args starlar
 	return x, nil
 }
 
-// action is action(name, done = None, keep = ""): an outbox. It returns the place of the document that
+// action is action(name, done = None, keep = "", ...): an outbox. It returns the place of the document that
 // holds the tasks.
 func (inst *instance) action(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name string
 	var done starlark.Value
 	var keep starlark.String
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "done?", &done, "keep?", &keep); err != nil {
+	terms := termsArgs{}
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"name", &name, "done?", &done, "keep?", &keep}, terms.unpack()...)...); err != nil {
 		return nil, err
 	}
 	d := &decl{kind: "action", id: name}
 	var err error
-	if d.keep, err = durationOf("keep", keep); err != nil {
+	if d.keep, err = durationOf("keep", keep); err == nil {
+		d.remote, err = terms.remote()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("action %s: %w", name, err)
 	}
 	if done != nil && done != starlark.None {
@@ -189,4 +194,39 @@ func (inst *instance) action(t *starlark.Thread, b *starlark.Builtin, args starl
 		d.fn = fn
 	}
 	return &value.Place{Cur: &inst.Current, Doc: name, Remembers: true}, inst.add(t, d)
+}
+
+// termsArgs are the arguments of action about the performers that get its tasks.
+type termsArgs struct {
+	timeout, heartbeat starlark.String
+	rate               starlark.Value
+	attempts, atATime  int
+	queue, queueBy     string
+	watched            bool
+}
+
+func (a *termsArgs) unpack() []any {
+	return []any{
+		"timeout??", &a.timeout, "heartbeat??", &a.heartbeat, "rate??", &a.rate, "attempts?", &a.attempts, "at_a_time?", &a.atATime,
+		"queue?", &a.queue, "queue_by?", &a.queueBy, "watched?", &a.watched,
+	}
+}
+
+// remote returns how performers get the tasks, nil if clients watch them.
+func (a *termsArgs) remote() (*space.Remote, error) {
+	if a.watched {
+		return nil, nil
+	}
+	r := &space.Remote{Attempts: a.attempts, AtATime: a.atATime, Queue: a.queue, QueueBy: a.queueBy}
+	var errs [2]error
+	r.Timeout, errs[0] = durationOf("timeout", a.timeout)
+	r.Heartbeat, errs[1] = durationOf("heartbeat", a.heartbeat)
+	if a.rate != nil {
+		perSecond, is := starlark.AsFloat(a.rate)
+		if !is {
+			return nil, fmt.Errorf("rate is %s; it must be a number of tasks per second", meter.Article(a.rate.Type()))
+		}
+		r.Rate = perSecond
+	}
+	return r, cmp.Or(errs[0], errs[1], r.Check())
 }

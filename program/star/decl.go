@@ -31,6 +31,8 @@ type decl struct {
 	job  space.CronSpec
 	expr string
 	keep time.Duration // of an action, and of runs
+	// remote is how performers get the tasks of an action, nil if they do not.
+	remote *space.Remote
 	// graph is that of a workflow, and keepRuns how many ended runs of it stay.
 	graph     *workflow.Graph
 	keepRuns  int

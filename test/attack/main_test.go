@@ -26,7 +26,7 @@ import (
 const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
-	for _, role := range []string{roles.Worker, roles.Coordinator, roles.Client, roles.Reader, roles.Backup, roles.Operator, roles.Administrator, "system"} {
+	for _, role := range []string{roles.Worker, roles.Coordinator, roles.Client, roles.Reader, roles.Backup, roles.Operator, roles.Administrator, roles.Performer, "system"} {
 		if err := os.Setenv("SETTLE_"+strings.ToUpper(role)+"_PASSWORD", role+"1"); err != nil {
 			panic(err)
 		}

@@ -15,34 +15,38 @@ import (
 
 // attempt makes one attempt at a task and returns the completion to report, nil if the
 // attempt was cut off. It is called by a goroutine of its own.
-func (l *List) attempt(ctx context.Context, action string, how space.Performer, t *task) *space.Completion {
-	a := &Attempt{Space: l.host.Space, Action: action, Key: t.Key}
+func (l *List) attempt(ctx context.Context, how space.Performer, t *task) *space.Completion {
+	a := &Attempt{Space: l.host.Space, Action: t.action, Key: t.Key}
 	if !l.host.Slots.enter(ctx, a) {
 		return nil
 	}
 	out, err := how.Attempt(ctx, t.Key, t.In, func(why error) {
-		l.host.Warn("a task goes on though its context has ended; the function must return then, it holds up others", l.host.Space+" "+action+" "+t.Key,
-			"space", l.host.Space, "action", action, "key", t.Key, "since", overrun, "why", why)
+		l.host.Warn("a task goes on though its context has ended; the function must return then, it holds up others", l.host.Space+" "+t.action+" "+t.Key,
+			"space", l.host.Space, "action", t.action, "key", t.Key, "since", overrun, "why", why)
 	})
 	l.host.Slots.leave(a)
 	if err != nil && ctx.Err() != nil {
 		return nil
 	}
 	c := how.Completion(&t.Task, out, err)
-	if err == nil {
-		return c
+	if err != nil {
+		l.logFailed(t, c, err)
 	}
-	args := []any{"space", l.host.Space, "action", action, "key", t.Key, "attempt", t.Attempts + 1, "again", c.Attempt > 0, "error", err}
+	return c
+}
+
+// logFailed logs that an attempt has failed.
+func (l *List) logFailed(t *task, c *space.Completion, err error) {
+	args := []any{"space", l.host.Space, "action", t.action, "key", t.Key, "attempt", t.Attempts + 1, "again", c.Attempt > 0, "error", err}
 	var p *panicked
 	if errors.As(err, &p) {
 		args = append(args, "stack", string(p.stack))
 	}
 	if c.Attempt > 0 {
-		l.host.Warn("task", l.host.Space+" "+action+" "+t.Key, args...)
+		l.host.Warn("task", l.host.Space+" "+t.action+" "+t.Key, args...)
 	} else {
 		l.host.Logger.Warn("task", args...)
 	}
-	return c
 }
 
 // report sends the event that reports how a task, or an attempt at it, has ended, for the told-th time.
@@ -77,6 +81,11 @@ func completionID(c *space.Completion, told int) string {
 	case told > 0:
 		what = fmt.Sprintf("done%d", told+1)
 	}
+	return minted(what, c)
+}
+
+// minted returns an id about a task, which no client may use.
+func minted(what string, c *space.Completion) string {
 	key := c.Key
 	if model.CheckEventID(key) != nil || len(key) > model.MaxNameLen || strings.HasPrefix(key, hashed) {
 		sum := sha256.Sum256([]byte(key))

@@ -31,17 +31,18 @@ func (e *ends) forget(t *task) {
 // commit lets the space report the outcome of a task to itself, and calls over in the loop. It returns false if the outcome
 // must be reported through the lane: another attempt follows, the space is being handed over, or too many outcomes wait to be handled.
 // It is called by a goroutine beside the loop.
-func (l *List) commit(action string, t *task, c *space.Completion, over func(*space.Completion)) bool {
-	if c.Attempt > 0 {
+func (l *List) commit(t *task, r *result, over func(*result)) bool {
+	if r.completion.Attempt > 0 {
 		return false
 	}
-	payload := c.Value()
+	payload := r.completion.Value()
 	size := len(payload.String())
 	made := make(chan bool, 1)
 	l.host.Call(func() {
-		ok := l.end(action, t, payload, size)
+		ok := l.end(t, payload, size)
 		if ok {
-			over(c)
+			t.stored = r.stored
+			over(r)
 		}
 		made <- ok
 	})
@@ -54,12 +55,12 @@ func (l *List) commit(action string, t *task, c *space.Completion, over func(*sp
 }
 
 // end makes the transaction with the outcome of a task.
-func (l *List) end(action string, t *task, payload model.Value, size int) bool {
+func (l *List) end(t *task, payload model.Value, size int) bool {
 	if l.host.Ctx.Err() != nil || t.gone || l.core == nil || l.ends.bytes > 0 && l.ends.bytes+size > maxOwnEnds {
 		return false
 	}
-	n, err := l.core.Transact("perform "+action, func(tx *space.Tx) error {
-		tx.Send(l.host.Space, action, payload)
+	n, err := l.core.Transact("perform "+t.action, func(tx *space.Tx) error {
+		tx.Send(l.host.Space, t.action, payload)
 		return tx.Err()
 	})
 	if err != nil {
@@ -81,7 +82,13 @@ func (l *List) Undone(txs []uint64) {
 			continue
 		}
 		l.ends.forget(t)
-		action, c, told := t.action, t.ended, t.reports
-		l.host.Go(func() { l.report(l.host.Ctx, action, c, told) }) // ends with the report, or with the host
+		action, c, told, stored := t.action, t.ended, t.reports, t.stored
+		t.stored = nil
+		l.host.Go(func() { // ends with the report, or with the host
+			c := l.report(l.host.Ctx, action, c, told)
+			if stored != nil {
+				stored(c != nil)
+			}
+		})
 	}
 }

@@ -29,6 +29,8 @@ type Host struct {
 	Ctx context.Context
 	// Slots limit the attempts of the process.
 	Slots *Slots
+	// Offers hand the tasks of external actions to performers; nil if that is not possible here.
+	Offers *Offers
 	// Now returns the time by the clock of the loop.
 	Now func() time.Duration
 	// Go runs a function beside the loop, Call makes the loop run one.
@@ -58,6 +60,10 @@ func New(host Host) *List { return &List{host: host, ends: ends{made: map[uint64
 type performing struct {
 	spec *space.ActionSpec
 	how  space.Performer
+	// remote is set if performers elsewhere get the tasks; it is how, too.
+	remote *remote
+	// closed is the time before which none is offered to them.
+	closed time.Duration
 	// doc is the document with the pending tasks, as of revision seen.
 	doc     model.Value
 	seen    uint64
@@ -82,6 +88,8 @@ type task struct {
 	// tx is the number of the transaction that reports the outcome, 0 if none does, and size the size of its event.
 	tx   uint64
 	size int
+	// stored is called when that transaction is in the log, or the outcome in the lane; nil if no performer waits for it.
+	stored func(bool)
 	// place is the index in the queue, -1 if an attempt or a report is running.
 	place int
 	// gone reports that the task is not pending any more.
@@ -113,15 +121,16 @@ func (l *List) change(p *space.Program) {
 	old := l.actions
 	l.program, l.actions = p, nil
 	for _, spec := range p.Actions() {
-		if spec.Performer == nil {
-			continue // they are performed elsewhere
+		how, far := l.performer(spec)
+		if how == nil {
+			continue // others watch the document
 		}
 		a := &performing{pending: map[string]*task{}}
 		if i := slices.IndexFunc(old, func(a *performing) bool { return a.spec.Name == spec.Name && a.spec.Input == spec.Input }); i >= 0 {
 			a = old[i]
 			old = slices.Delete(old, i, i+1)
 		}
-		a.spec, a.how, a.limit = spec, spec.Performer, spec.Performer.Concurrency()
+		a.spec, a.how, a.remote, a.limit = spec, how, far, how.Concurrency()
 		l.actions = append(l.actions, a)
 	}
 	for _, a := range old {
@@ -129,6 +138,18 @@ func (l *List) change(p *space.Program) {
 			l.drop(t)
 		}
 	}
+}
+
+// performer returns how the tasks of an action are performed from here, nil if they are not.
+func (l *List) performer(spec *space.ActionSpec) (space.Performer, *remote) {
+	switch {
+	case spec.Performer != nil:
+		return spec.Performer, nil
+	case spec.Remote == nil || l.host.Offers == nil:
+		return nil, nil
+	}
+	r := l.host.Offers.remote(spec.Remote)
+	return r, r
 }
 
 // lookAt compares the pending tasks with the previous ones.
@@ -184,6 +205,10 @@ func (l *List) attemptsAt(a *performing, t *space.Task) int {
 
 // drop ends the running attempt at a task that is not pending any more.
 func (l *List) drop(t *task) {
+	if stored := t.stored; t.tx != 0 && stored != nil {
+		t.stored = nil
+		l.host.Go(func() { stored(true) }) // ends with the answer
+	}
 	l.ends.forget(t)
 	t.gone = true
 	if t.cancel != nil {
@@ -200,10 +225,13 @@ func (l *List) Pending() bool {
 func (l *List) Perform() {
 	now := l.host.Now()
 	for _, a := range l.actions {
-		for a.underWay < a.limit {
+		for a.underWay < a.limit && a.closed <= now {
 			t := a.queue.next()
 			if t == nil || t.at > now {
 				break
+			}
+			if !a.admits(t, now) {
+				continue
 			}
 			heap.Pop(&a.queue)
 			a.underWay++
@@ -212,11 +240,38 @@ func (l *List) Perform() {
 	}
 }
 
+// admits reports whether the next task can begin. Otherwise it, or the whole action, waits.
+func (a *performing) admits(t *task, now time.Duration) bool {
+	if a.remote == nil || t.ended != nil {
+		return true
+	}
+	wait := a.remote.admit(t)
+	switch {
+	case wait == 0:
+		return true
+	case a.remote.terms.QueueBy == "":
+		a.closed = now + wait
+	default: // tasks for other performers need not wait
+		t.at = now + wait
+		heap.Fix(&a.queue, t.place)
+	}
+	return false
+}
+
+// open lets tasks of an action begin that wait for performers.
+func (l *List) open(action string) {
+	for _, a := range l.actions {
+		if a.spec.Name == action {
+			a.closed = 0
+		}
+	}
+}
+
 // Next returns when to check the next task, 0 if none waits for a time.
 func (l *List) Next() (at time.Duration) {
 	for _, a := range l.actions {
 		if t := a.queue.next(); t != nil && a.underWay < a.limit {
-			if first := max(t.at, 1); at == 0 || first < at {
+			if first := max(t.at, a.closed, 1); at == 0 || first < at {
 				at = first
 			}
 		}
@@ -228,34 +283,47 @@ func (l *List) Next() (at time.Duration) {
 func (l *List) begin(a *performing, t *task) {
 	ctx, cancel := context.WithCancel(l.host.Ctx)
 	t.cancel = cancel
-	told, name, how := t.reports, a.spec.Name, a.how // as of now: another program may have another function
-	do := func() *space.Completion { return l.attempt(ctx, name, how, t) }
-	if t.ended != nil {
-		do = func() *space.Completion { return t.ended }
+	told, how, far := t.reports, a.how, a.remote // as of now: another program may have another function
+	do := func() result { return result{completion: l.attempt(ctx, how, t)} }
+	switch {
+	case t.ended != nil:
+		do = func() result { return result{completion: t.ended} }
+	case far != nil:
+		do = func() result { return l.offerTask(ctx, far, t) }
 	}
-	over := func(c *space.Completion) {
+	over := func(r *result) {
 		cancel()
 		a.underWay--
+		a.closed = 0
 		t.cancel = nil
-		l.attempted(a, t, c)
+		l.attempted(a, t, r)
 	}
 	l.host.Go(func() { // ends with ctx at the latest, if Do does
-		c := do()
-		if c != nil {
-			if l.commit(name, t, c, over) {
+		r := do()
+		if r.completion != nil {
+			if l.commit(t, &r, over) {
 				return
 			}
-			c = l.report(ctx, name, c, told)
+			r.completion = l.report(ctx, t.action, r.completion, told)
 		}
-		l.host.Call(func() { over(c) })
+		if r.stored != nil {
+			r.stored(r.completion != nil)
+		}
+		l.host.Call(func() { over(&r) })
 	})
 }
 
-// attempted processes the outcome of an attempt, nil if there is none.
-func (l *List) attempted(a *performing, t *task, c *space.Completion) {
+// attempted processes the outcome of an attempt.
+func (l *List) attempted(a *performing, t *task, r *result) {
+	c := r.completion
+	if !r.progress.IsAbsent() {
+		t.Progress = r.progress
+	}
 	switch {
 	case t.gone:
 		return
+	case r.untaken:
+		t.at = l.host.Now() // for the next offer, when there may be one
 	case c == nil: // the space is handed over
 		t.at = l.host.Now() + a.how.Pause(1)
 	case c.Attempt > 0:

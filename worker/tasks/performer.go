@@ -33,6 +33,26 @@ type Performer struct {
 	AtATime int
 }
 
+// Options are what the options of an action set, wherever it is performed.
+type Options struct {
+	Performer
+	// Keep is that of space.ActionSpec.
+	Keep time.Duration
+	// Remote has what only counts where performers elsewhere get the tasks; Watched reports that none do.
+	Remote  space.Remote
+	Watched bool
+}
+
+// Terms returns how performers get the tasks of an external action, nil if they do not. A timeout has no default there.
+func (o *Options) Terms() *space.Remote {
+	if o.Watched {
+		return nil
+	}
+	r := o.Remote
+	r.Attempts, r.Backoff, r.MaxBackoff, r.Timeout, r.AtATime = o.Attempts, o.Backoff, o.MaxBackoff, max(o.Timeout, 0), o.AtATime
+	return &r
+}
+
 // Check returns an error for invalid settings.
 func (p *Performer) Check() error {
 	switch {

@@ -160,6 +160,32 @@ func (n Names) RollCalls() string           { return n.Prefix + ".rollcall.*" }
 func (n Names) Endpoint(name string) string { return n.Prefix + ".api." + name }
 func (n Names) Ping(id string) string       { return n.Prefix + ".ping." + id }
 
+// Subjects of work that is offered to performers (docs/performers.md).
+
+// Work returns where work of an action is offered, or that of one of its queues.
+func (n Names) Work(action, queue string) string {
+	if queue != "" {
+		queue = "." + queue
+	}
+	return n.Prefix + ".work." + action + queue
+}
+
+// Works returns the subjects of all work.
+func (n Names) Works() string { return n.Prefix + ".work.>" }
+
+// WorkAnswers returns where the answers to the offers of a connection go, and WorkAnswer those to one offer.
+func (n Names) WorkAnswers(connection string) string { return n.WorkAnswer(connection, "*") }
+
+func (n Names) WorkAnswer(connection, token string) string {
+	return n.Prefix + ".answer." + connection + "." + token
+}
+
+// WorkCancel returns where the performer of an offer is notified that it can stop.
+func (n Names) WorkCancel(token string) string { return n.Prefix + ".cancel." + token }
+
+// PerformersQueue is the queue group of performers.
+const PerformersQueue = "performers"
+
 // ParseEvent reads space, stream and event id from a subject of a lane; ok is false for one that no Settle program writes.
 // sent reports that the subject is one of clients: then nothing else in the message counts for what only the system says.
 func ParseEvent(subject string) (m model.Message, sent, ok bool) {

@@ -1,0 +1,329 @@
+// Package performer performs actions for the workers of a deployment, with the protocol of docs/performers.md. A program needs
+// a connection, and the permissions of the role performer, and nothing else of Settle.
+package performer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/model"
+)
+
+// Config says what is performed.
+type Config struct {
+	// Action is the name of an action, and Queue that of one of its queues, "" for work without one.
+	Action, Queue string
+	// Slots is how many tasks are performed at a time; default 1. Further ones are declined.
+	Slots int
+	// Do performs a task. It must return when ctx ends: the worker does not need the task any more, or the process stops.
+	// An *Error has a type; any other error is of type Error. progress reports how far it is.
+	Do func(ctx context.Context, w *Work, progress func(model.Value)) (model.Value, error)
+	// Logger receives what is reported to no worker; default: discard.
+	Logger *slog.Logger
+}
+
+// Work is a task.
+type Work struct {
+	Action, Queue, Space string
+	// Key is the same for each attempt: an idempotency key.
+	Key string
+	// Run is the run of a workflow that the task belongs to, "" for none.
+	Run string
+	// Attempt counts from 1.
+	Attempt int
+	In      model.Value
+	// Progress is the last one that an earlier attempt has reported.
+	Progress model.Value
+	// Timeout is the limit of the attempt, 0 for none. The context ends with it.
+	Timeout time.Duration
+
+	answer, cancel string
+	heartbeat      time.Duration
+}
+
+// Error is an error with a type.
+type Error struct {
+	Type      string
+	Ancestors []string // types that it is a kind of, the nearest first
+	Message   string
+	Detail    model.Value
+	// Permanent reports that no further attempt will succeed. A workflow decides by the type.
+	Permanent bool
+}
+
+// Error returns the type and the message.
+func (e *Error) Error() string { return e.Type + ": " + e.Message }
+
+// askPatience is how long a worker may take to confirm an answer, and tries how often it is sent.
+const (
+	askPatience = 5 * time.Second
+	tries       = 6
+)
+
+// Serve performs tasks until ctx ends. It hands those back that are not done then.
+func Serve(ctx context.Context, b *bus.Bus, cfg Config) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	s := &server{cfg: cfg, nc: b.Conn(), names: b.Streams().Names, slots: make(chan struct{}, max(cfg.Slots, 1))}
+	if s.cfg.Logger == nil {
+		s.cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	offers := make(chan *nats.Msg, cap(s.slots)+16)
+	sub, err := s.nc.ChanQueueSubscribe(s.names.Work(cfg.Action, cfg.Queue), wire.PerformersQueue, offers)
+	if err != nil {
+		return fmt.Errorf("take work of action %s: %w", cfg.Action, err)
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
+	for {
+		select {
+		case m := <-offers:
+			select {
+			case s.slots <- struct{}{}:
+				running.Go(func() { // ends with ctx at the latest, if Do does
+					defer func() { <-s.slots }()
+					s.take(ctx, m)
+				})
+			default:
+				s.publish(m.Reply, busy)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (cfg *Config) check() error {
+	err := model.CheckName("action", cfg.Action)
+	if err == nil && cfg.Queue != "" {
+		err = model.CheckName("queue", cfg.Queue)
+	}
+	switch {
+	case err != nil:
+		return err
+	case cfg.Slots < 0:
+		return fmt.Errorf("%d slots; at least 1 is needed, and 0 is the default", cfg.Slots)
+	case cfg.Do == nil:
+		return errors.New("the function Do is nil; it performs the tasks")
+	}
+	return nil
+}
+
+type server struct {
+	cfg   Config
+	nc    *nats.Conn
+	names wire.Names
+	slots chan struct{}
+}
+
+var (
+	busy = model.Object(model.F("busy", true))
+	mine = model.Object(model.F("claim", true))
+	beat = model.F("heartbeat", true)
+)
+
+// publish sends an answer and does not wait. A message that is lost costs time, and no task.
+func (s *server) publish(subject string, v model.Value) {
+	if isBelow(subject, s.names.Prefix+".answer.") {
+		_ = s.nc.Publish(subject, v.AppendJSON(nil))
+	}
+}
+
+// errOver is returned for an answer that the worker does not want any more.
+var errOver = errors.New("the worker does not wait for the task any more")
+
+// confirm sends an answer, and returns when the worker has accepted it.
+func (s *server) confirm(ctx context.Context, w *Work, v model.Value) error {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	m, err := s.nc.RequestWithContext(ctx, w.answer, v.AppendJSON(nil))
+	if err != nil {
+		return err
+	}
+	said, err := model.ParseValue(m.Data)
+	switch why, refused := said.Get("refused").AsString(); {
+	case err != nil:
+		return fmt.Errorf("the worker has answered what is not JSON: %w", err)
+	case refused:
+		return errors.Join(errOver, errors.New(why))
+	case !said.Get("over").IsAbsent():
+		return errOver
+	}
+	return nil
+}
+
+// read reads an offer.
+func (s *server) read(m *nats.Msg) (*Work, error) {
+	v, err := model.ParseValue(m.Data)
+	if err != nil {
+		return nil, err
+	}
+	text := func(name string) string { t, _ := v.Get(name).AsString(); return t }
+	millis := func(name string) time.Duration {
+		n, _ := v.Get(name).AsInt()
+		return time.Duration(min(max(n, 0), 1<<40)) * time.Millisecond
+	}
+	attempt, _ := v.Get("attempt").AsInt()
+	w := &Work{
+		Action: text("action"), Queue: text("queue"), Space: text("space"), Key: text("key"), Run: text("run"), Attempt: int(attempt),
+		In: v.Get("in"), Progress: v.Get("progress"), Timeout: millis("timeout_ms"),
+		answer: m.Reply, cancel: text("cancel"), heartbeat: max(millis("heartbeat_ms"), 10*time.Millisecond),
+	}
+	// A program with more rights than those of a performer answers nowhere else.
+	if !isBelow(w.answer, s.names.Prefix+".answer.") || !isBelow(w.cancel, s.names.Prefix+".cancel.") {
+		return nil, fmt.Errorf("it is to be answered at %q, and cancelled at %q", w.answer, w.cancel)
+	}
+	return w, nil
+}
+
+func isBelow(subject, prefix string) bool {
+	rest, is := strings.CutPrefix(subject, prefix)
+	return is && rest != "" && !strings.ContainsAny(rest, "*> \t\r\n")
+}
+
+// take performs a task, unless the worker has given it to another performer in the meantime.
+func (s *server) take(ctx context.Context, m *nats.Msg) {
+	w, err := s.read(m)
+	if err != nil {
+		s.cfg.Logger.Warn("an offer is passed over", "subject", m.Subject, "error", err)
+		return
+	}
+	doing, stop := context.WithCancel(ctx)
+	defer stop()
+	sub, err := s.nc.Subscribe(w.cancel, func(*nats.Msg) { stop() })
+	if err != nil {
+		s.publish(w.answer, busy)
+		return
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
+	if err := s.confirm(doing, w, mine); err != nil {
+		if !errors.Is(err, errOver) {
+			s.publish(w.answer, busy) // the worker may have the claim
+		}
+		s.cfg.Logger.Debug("an offer is passed over", "action", w.Action, "key", w.Key, "error", err)
+		return
+	}
+	out, failed := s.perform(doing, stop, w)
+	switch {
+	case ctx.Err() != nil && failed != nil:
+		s.publish(w.answer, busy) // handed back
+	case doing.Err() == nil || failed == nil:
+		s.report(w, result(out, failed))
+	}
+}
+
+// perform calls Do, and sends heartbeats meanwhile.
+func (s *server) perform(ctx context.Context, stop func(), w *Work) (out model.Value, err error) {
+	if w.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, w.Timeout)
+		defer cancel()
+	}
+	var mu sync.Mutex
+	var last model.Value
+	progress := func(v model.Value) {
+		mu.Lock()
+		defer mu.Unlock()
+		last = v
+	}
+	beating, end := context.WithCancel(ctx)
+	var beats sync.WaitGroup
+	beats.Go(func() { // ends with the task
+		s.beat(beating, stop, w, func() model.Value {
+			mu.Lock()
+			defer mu.Unlock()
+			v := last
+			last = model.Value{}
+			return v
+		})
+	})
+	defer beats.Wait()
+	defer end()
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panicked: %v", r)
+		}
+	}()
+	return s.cfg.Do(ctx, w, progress)
+}
+
+// beat sends heartbeats until ctx ends. It stops the task if the worker does not want it any more, or was not heard of for as long as
+// a worker waits for a performer.
+func (s *server) beat(ctx context.Context, stop func(), w *Work, progress func() model.Value) {
+	every := time.NewTicker(w.heartbeat)
+	defer every.Stop()
+	for silent := 0; ; {
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return
+		}
+		v := model.Object(beat)
+		if p := progress(); !p.IsAbsent() {
+			v = model.Object(beat, model.F("progress", p))
+		}
+		switch err := s.confirm(ctx, w, v); {
+		case err == nil:
+			silent = 0
+		case errors.Is(err, errOver):
+			stop()
+			return
+		default:
+			if silent++; silent == 3 {
+				stop()
+				return
+			}
+		}
+	}
+}
+
+// report sends the result of a task until the worker has it. A connection may be interrupted meanwhile.
+func (s *server) report(w *Work, v model.Value) {
+	for n := range tries {
+		err := s.confirm(context.Background(), w, v)
+		if err == nil {
+			return
+		}
+		if errors.Is(err, errOver) || n == tries-1 {
+			s.cfg.Logger.Warn("the end of a task does not count; the worker has it performed again if it needs it", "action", w.Action, "space", w.Space, "key", w.Key, "error", err)
+			return
+		}
+		time.Sleep(min(time.Duration(n+1)*time.Second, w.heartbeat))
+	}
+}
+
+// result returns the last answer.
+func result(out model.Value, err error) model.Value {
+	if err == nil {
+		if out.IsAbsent() {
+			out = model.Null()
+		}
+		return model.Object(model.F("out", out))
+	}
+	var own *Error
+	if !errors.As(err, &own) {
+		own = &Error{Type: "Error", Message: err.Error()}
+	}
+	fields := []model.Field{model.F("type", own.Type), model.F("message", own.Message)}
+	if len(own.Ancestors) > 0 {
+		fields = append(fields, model.F("ancestors", own.Ancestors))
+	}
+	if !own.Detail.IsAbsent() {
+		fields = append(fields, model.F("detail", own.Detail))
+	}
+	if own.Permanent {
+		fields = append(fields, model.F("permanent", true))
+	}
+	return model.Object(model.F("error", model.Object(fields...)))
+}

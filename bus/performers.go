@@ -1,0 +1,111 @@
+package bus
+
+import (
+	"crypto/rand"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/model"
+)
+
+// performers hands work to processes that perform actions. All answers to a connection share a subscription; the last token of
+// their subject says to which offer they belong.
+type performers struct {
+	*wire.Streams
+
+	mu     sync.Mutex
+	name   string // of the connection, in the subjects of answers; "" before the first offer
+	offers map[string]func(model.Answer)
+}
+
+// over is the reply to the answer to an offer which is over.
+var over = []byte(`{"over":true}`)
+
+// Offer hands work to a performer. See port.Performers.
+func (p *performers) Offer(action, queue string, request func(answer, cancel string) []byte, deliver func(model.Answer)) (end func(stop bool), err error) {
+	if err := checkWork(action, queue); err != nil {
+		return nil, err
+	}
+	answers, cancel := rand.Text(), p.Names.WorkCancel(rand.Text())
+	name, err := p.open(answers, deliver)
+	if err != nil {
+		return nil, p.orStopped(err)
+	}
+	m := nats.NewMsg(p.Names.Work(action, queue))
+	m.Reply = p.Names.WorkAnswer(name, answers)
+	m.Data = request(m.Reply, cancel)
+	if size, limit := m.Size(), p.MaxPayload(); size > limit {
+		p.forget(answers)
+		return nil, wire.TooLargeError("work of action "+action, size, limit)
+	}
+	if err := p.NC.PublishMsg(m); err != nil {
+		p.forget(answers)
+		return nil, p.orStopped(err)
+	}
+	return func(stop bool) {
+		if p.forget(answers) && stop {
+			_ = p.Publish(cancel, nil) // the performer learns it from its next answer, too
+		}
+	}, nil
+}
+
+func checkWork(action, queue string) error {
+	if err := model.CheckName("action", action); err != nil {
+		return err
+	}
+	if queue == "" {
+		return nil
+	}
+	return model.CheckName("queue", queue)
+}
+
+// orStopped returns model.ErrStopped if the bus is stopped, and otherwise the error.
+func (p *performers) orStopped(err error) error {
+	if p.NC.IsClosed() {
+		return model.ErrStopped
+	}
+	return err
+}
+
+// open has the answers to an offer delivered, and returns the name of the connection.
+func (p *performers) open(token string, deliver func(model.Answer)) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.name == "" {
+		name := rand.Text()
+		if _, err := p.NC.Subscribe(p.Names.WorkAnswers(name), p.answered); err != nil {
+			return "", err
+		}
+		p.name, p.offers = name, map[string]func(model.Answer){}
+	}
+	p.offers[token] = deliver
+	return p.name, nil
+}
+
+// forget ends an offer, and reports whether it had not ended before.
+func (p *performers) forget(token string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, is := p.offers[token]
+	delete(p.offers, token)
+	return is
+}
+
+// answered delivers an answer, or refuses it if its offer is over.
+func (p *performers) answered(m *nats.Msg) {
+	p.mu.Lock()
+	deliver := p.offers[wire.LastToken(m.Subject)]
+	p.mu.Unlock()
+	a := model.Answer{Data: m.Data, NoPerformer: nobodyListened(m)}
+	if m.Reply != "" && p.Answers(m.Reply, "answer of a performer", m.Subject) {
+		a.Reply = func(text []byte) { _ = p.NC.Publish(m.Reply, text) } // the performer asks again
+	}
+	switch {
+	case deliver != nil:
+		deliver(a)
+	case a.Reply != nil:
+		a.Reply(over)
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/performer"
+	"github.com/settlehq/settle/model"
+)
+
+// performCmd is `settle perform`.
+type performCmd struct {
+	connection
+	Action  string        `arg:"" help:"An external action: one of a program in Starlark, or of External in Go."`
+	Command []string      `arg:"" help:"The command and its arguments, behind --."`
+	Queue   string        `help:"Take the tasks of this queue, instead of those that are in none." placeholder:"NAME"`
+	Slots   int           `help:"How many commands run at the same time. Further tasks go to other performers, or wait." default:"4"`
+	Timeout time.Duration `help:"The longest time of a command, unless the task has a shorter one; 0 for no limit." default:"0s"`
+}
+
+// Help describes what a command gets, and what it returns.
+func (performCmd) Help() string {
+	return `Workers hand the tasks of the action to this process, from all spaces; start as many as are needed, anywhere. The
+command reads the input as JSON, which is {"args": [...], "kwargs": {...}} for a call of a workflow, and writes the result as
+JSON; no output is null. If it exits with another code than 0, the attempt fails, with the last line that it has written to
+stderr as its error:
+
+    TypeOfError: what happened      or      what happened
+
+The environment has SETTLE_ACTION, SETTLE_SPACE, SETTLE_RUN (of a workflow), SETTLE_ATTEMPT, and SETTLE_KEY, which is the same for each
+attempt. A command may run twice for one task: pass the key on as the idempotency key. What the command writes to
+descriptor 3, JSON in lines, is the progress that others see. It is killed when the task is cancelled. On Ctrl-C, tasks that have not ended
+go to other performers.
+
+The user of the connection needs the role performer, and no other.`
+}
+
+// Run performs tasks until it is interrupted.
+func (c *performCmd) Run(ctx context.Context, io streams) error {
+	err := model.CheckName("action", c.Action)
+	if err == nil && c.Queue != "" {
+		err = model.CheckName("queue", c.Queue)
+	}
+	switch {
+	case err != nil:
+		return usage(err)
+	case c.Slots < 1:
+		return usage(errors.New("--slots must be at least 1"))
+	case c.Timeout < 0:
+		return usage(errors.New("--timeout must not be negative"))
+	}
+	at, file := c.useLocalServer()
+	log := slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	cfg := c.config("performer/" + c.Action)
+	cfg.Logger = log
+	b, err := bus.Dial(cfg)
+	if err != nil {
+		return unreachable(err, at, file)
+	}
+	defer b.Close()
+	var mu sync.Mutex
+	return performer.Serve(ctx, b, performer.Config{
+		Action: c.Action, Queue: c.Queue, Slots: c.Slots, Logger: log,
+		Do: func(ctx context.Context, w *performer.Work, progress func(model.Value)) (model.Value, error) {
+			out, err := c.perform(ctx, w, progress)
+			what := "done"
+			if err != nil {
+				what = err.Error()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintf(io.out, "%s %s %s: %s\n", w.Action, w.Space, w.Key, what)
+			return out, err
+		},
+	})
+}
+
+// perform runs the command for a task.
+func (c *performCmd) perform(ctx context.Context, w *performer.Work, progress func(model.Value)) (model.Value, error) {
+	timeout := c.Timeout
+	if w.Timeout > 0 && (timeout == 0 || w.Timeout < timeout) {
+		timeout = w.Timeout
+	}
+	x := performCommand{
+		argv: c.Command, timeout: timeout, in: w.In, progress: progress,
+		env: []string{
+			"SETTLE_ACTION=" + w.Action, "SETTLE_KEY=" + w.Key, "SETTLE_SPACE=" + w.Space, "SETTLE_RUN=" + w.Run, "SETTLE_ATTEMPT=" + strconv.Itoa(w.Attempt),
+		},
+	}
+	out, failed := x.run(ctx)
+	if failed != nil {
+		return model.Value{}, &performer.Error{Type: failed.Type, Message: failed.Message}
+	}
+	return out, nil
+}

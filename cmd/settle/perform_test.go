@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// background starts a command, and returns a function that interrupts it and returns what it has printed.
+func background(t *testing.T, args ...string) (stop func() string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan string, 1)
+	go func() { // ends with ctx
+		_, stdout, stderr := command(ctx, t, args...)
+		ended <- stdout + stderr
+	}()
+	return func() string {
+		cancel()
+		out := <-ended
+		ended <- out
+		return out
+	}
+}
+
+// One process performs an action for all spaces; the result of one action chooses the queue of the next.
+func TestPerform_ActionsOfAllSpacesInQueuesWithProgress(t *testing.T) {
+	t.Parallel()
+	hosting(t)
+	dir := t.TempDir()
+	want(t, 0, "deployed", "deploy", filepath.Join("..", "..", "examples", "performers", "video.star"), "--space", "*")
+	probes := background(t, "perform", "probe", "--", "sh", "-c", `cat >/dev/null; echo '"host-a"'`)
+	defer probes()
+	wrong := background(t, "perform", "transcode", "--queue", "host-b", "--", "sh", "-c", `echo '"wrong"'`)
+	defer wrong()
+	right := background(t, "perform", "transcode", "--queue", "host-a", "--slots", "1", "--", "sh", "-c", `
+		test "$SETTLE_ATTEMPT" = 1 && echo "Offline: no route" >&2 && exit 1
+		echo '{"frame":7}' >&3
+		while ! test -e "`+dir+`/go"; do sleep 0.02; done
+		echo "\"$SETTLE_ACTION $SETTLE_SPACE $SETTLE_RUN $SETTLE_KEY\""`)
+	defer right()
+	eventually(t, "v1: started", "workflow", "start", "one", "video", `{"file":"f"}`, "--id", "v1")
+	eventually(t, "v2: started", "workflow", "start", "two", "video", `{"file":"f"}`, "--id", "v2")
+	eventually(t, `"progress":{"frame":7}`, "get", "one", "transcode")
+	file(t, dir, "go", "")
+	want(t, 0, `"transcode one v1 one/v1/`, "workflow", "result", "one", "v1")
+	want(t, 0, `"transcode two v2 two/v2/`, "workflow", "result", "two", "v2")
+	if out := right(); !strings.Contains(out, "transcode one one/v1/") || !strings.Contains(out, "Offline: no route") || !strings.Contains(out, ": done") {
+		t.Error(out)
+	}
+	if out := wrong(); out != "" {
+		t.Errorf("the performers of another queue have printed %s", out)
+	}
+	want(t, 2, "--slots must be at least 1", "perform", "probe", "--slots", "0", "--", "true")
+	want(t, 2, "action", "perform", "a b", "--", "true")
+}

@@ -1,0 +1,10 @@
+package model
+
+// Answer is a message of a performer about work that was offered to it.
+type Answer struct {
+	Data []byte
+	// NoPerformer reports that no performer is there, in place of a message.
+	NoPerformer bool
+	// Reply, if not nil, sends a reply to the performer, which has asked for one.
+	Reply func([]byte)
+}

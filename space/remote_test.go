@@ -1,0 +1,59 @@
+package space
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// A progress is kept while its task is pending, ends nothing, and is bounded.
+func TestTask_ProgressEndsNothing(t *testing.T) {
+	t.Parallel()
+	ends := 0
+	p := newProgram(t).handle("start", func(tx *Tx, ev *model.Event) any { tx.StartTask("pay", ev.ID, 1); return nil })
+	if err := p.Action(&ActionSpec{Name: "pay", External: true, Remote: &Remote{}, Done: func(*Tx, Task) error { ends++; return nil }}); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	task := func() Task { return TaskOf("a", h.core.Value("pay").At(PathOfTask("a"))) }
+	w.send(home, "start", "a", nil)
+	for id, c := range map[string]Completion{ // any order: only one of them counts
+		"p1": {Key: "a", N: 1, Progress: model.Int(7)},
+		"p2": {Key: "a", N: 2, Progress: model.Int(8)},
+		"p3": {Key: "a", Progress: model.Int(9), Out: model.Int(1)},
+		"p4": {Key: "a", Progress: model.String(strings.Repeat("x", MaxProgress))},
+	} {
+		w.send(home, "pay", id, c.Value())
+	}
+	h.run()
+	if got := task(); got.State != TaskPending || got.Progress.String() != "7" || ends != 0 {
+		t.Errorf("the task is %+v, and Done was called %d times", got, ends)
+	}
+	end := Completion{Key: "a", Out: model.Int(1)}
+	w.send(home, "pay", "end", end.Value())
+	late := Completion{Key: "a", Progress: model.Int(10)}
+	w.send(home, "pay", "late", late.Value())
+	h.run()
+	if got := task(); got.State != TaskDone || !got.Progress.IsAbsent() {
+		t.Errorf("the task is %+v", got)
+	}
+}
+
+func TestRemote_TermsAreChecked(t *testing.T) {
+	t.Parallel()
+	for part, r := range map[string]Remote{
+		"must not be negative":  {Attempts: -1},
+		"a rate of -1":          {Rate: -1},
+		"a heartbeat every 1ms": {Heartbeat: time.Millisecond},
+		"use one of them":       {Queue: "a", QueueBy: "b"},
+		"queue":                 {Queue: "a.b"},
+		"a heartbeat every 2h":  {Heartbeat: 2 * time.Hour},
+	} {
+		if err := r.Check(); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%+v: %v, want %q", r, err, part)
+		}
+	}
+}

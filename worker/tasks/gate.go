@@ -1,0 +1,141 @@
+package tasks
+
+import (
+	"sync"
+	"time"
+)
+
+// reason is why no performer has taken a task.
+type reason int
+
+const (
+	absent    reason = iota // none is there
+	busy                    // all of those that were asked are at work
+	unclaimed               // there was no answer in time
+)
+
+// pauses are the first and the longest pause before another offer of an action, by the reason for which the last one was not taken.
+var pauses = [...]struct{ first, most time.Duration }{
+	absent:    {250 * time.Millisecond, 5 * time.Second},
+	busy:      {20 * time.Millisecond, time.Second},
+	unclaimed: {250 * time.Millisecond, 5 * time.Second},
+}
+
+// gates decide, for all spaces of a process, when tasks of an action are offered. After an offer that was not taken there is one at
+// a time, with growing pauses, until one is taken.
+type gates struct {
+	mu sync.Mutex
+	by map[string]*gate // by action and queue
+	// rates are the tokens of the actions that have a limit.
+	rates map[string]*rate
+}
+
+type gate struct {
+	until time.Time
+	pause time.Duration // 0 if the last offer was taken
+	// probing reports that an offer was made since the pause last grew.
+	probing bool
+}
+
+// maxGates bounds the gates, whose names are in part those that inputs of tasks give to queues.
+const maxGates = 10_000
+
+// of returns the gate of an action and a queue.
+func (g *gates) of(name string) *gate {
+	if g.by == nil || len(g.by) >= maxGates && g.by[name] == nil {
+		g.by = map[string]*gate{} // all are open then: it costs offers, and no task
+	}
+	if g.by[name] == nil {
+		g.by[name] = &gate{}
+	}
+	return g.by[name]
+}
+
+// admit reports how long to wait before a task can be offered; 0 for an offer to be made now.
+func (g *gates) admit(action, queue string, perSecond float64, now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at := g.of(action + "." + queue)
+	if wait := at.until.Sub(now); wait > 0 {
+		return wait
+	}
+	if perSecond > 0 {
+		if wait := g.rateOf(action).take(perSecond, now); wait > 0 {
+			return wait
+		}
+	}
+	if at.pause > 0 {
+		at.until, at.probing = now.Add(at.pause), true
+	}
+	return 0
+}
+
+// refused records that an offer was not taken.
+func (g *gates) refused(action, queue string, perSecond float64, why reason, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at, p := g.of(action+"."+queue), pauses[why]
+	switch {
+	case at.pause == 0:
+		at.pause = p.first
+	case at.probing:
+		at.pause = min(max(2*at.pause, p.first), p.most)
+	}
+	at.probing = false
+	at.until = now.Add(at.pause)
+	if perSecond > 0 {
+		g.rateOf(action).put(perSecond)
+	}
+}
+
+// taken records that an offer was taken, and reports whether others were not.
+func (g *gates) taken(action, queue string) (opened bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at := g.of(action + "." + queue)
+	opened = at.pause > 0
+	*at = gate{}
+	return opened
+}
+
+// freed records that a performer has ended a task: it may take another one.
+func (g *gates) freed(action, queue string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.of(action + "." + queue).until = time.Time{}
+}
+
+func (g *gates) rateOf(action string) *rate {
+	if g.rates == nil {
+		g.rates = map[string]*rate{}
+	}
+	if g.rates[action] == nil {
+		g.rates[action] = &rate{}
+	}
+	return g.rates[action]
+}
+
+// rate is a bucket of tokens, which holds those of one second.
+type rate struct {
+	tokens float64
+	at     time.Time
+}
+
+// take takes a token, or returns how long to wait for one.
+func (r *rate) take(perSecond float64, now time.Time) time.Duration {
+	room := max(perSecond, 1)
+	if r.at.IsZero() {
+		r.tokens = room
+	} else {
+		r.tokens = min(room, r.tokens+perSecond*max(now.Sub(r.at), 0).Seconds())
+	}
+	r.at = now
+	if r.tokens < 1 {
+		return max(time.Duration((1-r.tokens)/perSecond*float64(time.Second)), time.Millisecond)
+	}
+	r.tokens--
+	return 0
+}
+
+// put gives a token back that was not used.
+func (r *rate) put(perSecond float64) { r.tokens = min(max(perSecond, 1), r.tokens+1) }
