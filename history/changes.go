@@ -23,9 +23,17 @@ type Entry struct {
 	Join     bool   `json:"join,omitzero"`
 	Program  string `json:"program,omitzero"`
 	// Attempt is set if the commit records an attempt at an event.
-	Attempt *model.Trying `json:"attempt,omitzero"`
+	Attempt *Attempt `json:"attempt,omitzero"`
 	// Steps are the transactions, in the order in which they took effect.
 	Steps []Step `json:"steps,omitzero"`
+}
+
+// Attempt is the record of an attempt at an event whose earlier attempts may have ended with their process.
+type Attempt struct {
+	Event  string `json:"event"`
+	Number int    `json:"number,omitzero"`
+	// Returned is set if the attempt has returned without a result.
+	Returned bool `json:"returned,omitzero"`
 }
 
 // StepKind is what made a transaction.
@@ -53,16 +61,30 @@ type Step struct {
 	Event *EventRef `json:"event,omitzero"`
 	// Causes are the addresses whose changes made a node run.
 	Causes []string `json:"causes,omitzero"`
-	// Receipt is how the event of a handler ended.
-	Receipt *model.Receipt `json:"receipt,omitzero"`
+	// Outcome is how the event of a handler ended; the rest is as in model.Receipt.
+	Outcome  model.Outcome `json:"outcome,omitzero"`
+	Result   model.Value   `json:"result,omitzero"`
+	Error    string        `json:"error,omitzero"`
+	Attempts int           `json:"attempts,omitzero"`
+	// Until is the time until which an event waits (StepLater).
+	Until time.Time `json:"until,omitzero"`
 	// Changes are the changed places, at most maxChanges; More is the number of the others.
 	Changes []Place `json:"changes,omitzero"`
 	More    int     `json:"more_changes,omitzero"`
-	// Sends are the events that were sent, and timers that were set. Cancelled are the waiting events that will not be handled.
-	Sends     []model.Send   `json:"sends,omitzero"`
-	Later     *model.Waiting `json:"later,omitzero"`
-	Cancelled []model.Cancel `json:"cancelled,omitzero"`
-	Trace     string         `json:"trace,omitzero"`
+	// Sends are the events that were sent, and timers that were set. Cancelled are waiting events that will not be handled, with what is
+	// known of them besides their ids.
+	Sends     []SentEvent `json:"sends,omitzero"`
+	Cancelled []SentEvent `json:"cancelled,omitzero"`
+	// Trace is the W3C traceparent of the transaction, if it has one.
+	Trace string `json:"trace,omitzero"`
+}
+
+// SentEvent is an event that a transaction has sent.
+type SentEvent struct {
+	EventRef
+	// Timer is the name of a timer, "" for other events. At is the time before which it is not handled, zero for at once.
+	Timer string    `json:"timer,omitzero"`
+	At    time.Time `json:"at,omitzero"`
 }
 
 // Place is a place of a document with another value than before.
@@ -80,28 +102,40 @@ type Place struct {
 // maxChanges is the largest number of changes that a step lists.
 const maxChanges = 200
 
-// teller describes commits that follow each other, oldest first. It keeps what they have written.
-type teller struct {
+// narrator describes commits that follow each other, oldest first. It keeps what they have written.
+type narrator struct {
 	space string
 	docs  map[string]*partial
 	// events are those whose handlings last led to a change of a document.
 	events map[string]*EventRef
+	// timers are those that were set and not cancelled, by the ids of their events.
+	timers map[string]SentEvent
 	// whole reports that the commits began with the first one of the space: what was not written has no value.
 	whole bool
 }
 
-// maxDocs is how many documents a teller keeps; it begins anew, knowing nothing, when there are more.
+// maxDocs is how many documents and timers a narrator keeps; it begins anew, knowing nothing, when there are more.
 const maxDocs = 4096
 
-func newTeller(space string, whole bool) *teller {
-	return &teller{space: space, docs: map[string]*partial{}, events: map[string]*EventRef{}, whole: whole}
+func newNarrator(space string, whole bool) *narrator {
+	return &narrator{space: space, docs: map[string]*partial{}, events: map[string]*EventRef{}, timers: map[string]SentEvent{}, whole: whole}
 }
 
-func (t *teller) doc(id string) *partial {
+// cancelled returns what is known of a waiting event that was cancelled.
+func (t *narrator) cancelled(id string) SentEvent {
+	e, known := t.timers[id]
+	if !known {
+		return SentEvent{EventRef: EventRef{Space: t.space, Event: id}}
+	}
+	delete(t.timers, id)
+	return e
+}
+
+func (t *narrator) doc(id string) *partial {
 	p := t.docs[id]
 	if p == nil {
 		if len(t.docs) >= maxDocs {
-			*t = *newTeller(t.space, false)
+			*t = *newNarrator(t.space, false)
 		}
 		p = &partial{known: t.whole}
 		t.docs[id] = p
@@ -109,11 +143,17 @@ func (t *teller) doc(id string) *partial {
 	return p
 }
 
-// tell describes the next commit.
-func (t *teller) tell(e *logged) *Entry {
+// describe returns the next commit as people read it.
+func (t *narrator) describe(e *logged) *Entry {
+	if len(t.timers) > maxDocs {
+		clear(t.timers)
+	}
 	out := &Entry{
 		Space: t.space, Revision: e.seq, Previous: e.prev, Time: e.stored, Runtime: e.c.Runtime,
-		Takeover: e.c.Takeover, Join: e.c.Join, Program: e.c.Program, Attempt: e.c.Trying,
+		Takeover: e.c.Takeover, Join: e.c.Join, Program: e.c.Program,
+	}
+	if a := e.c.Trying; a != nil {
+		out.Attempt = &Attempt{a.Event, a.Tries, a.Back}
 	}
 	for i := range e.c.Txs {
 		out.Steps = append(out.Steps, t.step(e, &e.c.Txs[i]))
@@ -121,13 +161,26 @@ func (t *teller) tell(e *logged) *Entry {
 	return out
 }
 
-func (t *teller) step(e *logged, tx *model.Tx) Step {
-	s := Step{
-		Transaction: model.TxID{Space: t.space, Epoch: e.c.Epoch, N: tx.N}.String(), Causes: tx.Causes, Receipt: tx.Receipt,
-		Sends: tx.Sends, Later: tx.Later, Cancelled: tx.Cancels, Trace: tx.Parent,
-	}
+func (t *narrator) step(e *logged, tx *model.Tx) Step {
+	s := Step{Transaction: model.TxID{Space: t.space, Epoch: e.c.Epoch, N: tx.N}.String(), Causes: tx.Causes, Trace: tx.Parent}
 	s.Kind, s.Name = kindOf(tx)
 	s.Event = t.eventOf(tx, &s)
+	if rc := tx.Receipt; rc != nil {
+		s.Outcome, s.Result, s.Error, s.Attempts = rc.Outcome, rc.Result, rc.Error, max(rc.Attempts, 1)
+	}
+	if tx.Later != nil {
+		s.Until = timeOf(tx.Later.NotBefore)
+	}
+	for i := range tx.Sends {
+		sent := &tx.Sends[i]
+		s.Sends = append(s.Sends, SentEvent{EventRef{sent.To, sent.Stream, sent.ID}, sent.Timer, timeOf(sent.NotBefore)})
+		if sent.Timer != "" {
+			t.timers[sent.ID] = s.Sends[i]
+		}
+	}
+	for _, c := range tx.Cancels {
+		s.Cancelled = append(s.Cancelled, t.cancelled(c.ID))
+	}
 	for i := range tx.Writes {
 		w := &tx.Writes[i]
 		s.change(t.doc(w.Doc), w)
@@ -140,9 +193,17 @@ func (t *teller) step(e *logged, tx *model.Tx) Step {
 	return s
 }
 
+// timeOf returns a time in milliseconds since 1970, the zero time for 0.
+func timeOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
 // kindOf returns what made a transaction.
 func kindOf(tx *model.Tx) (StepKind, string) {
-	if stream, is := receipts.Stream(tx.By); is && (tx.Receipt != nil || tx.Later == nil) {
+	if stream, is := receipts.Stream(tx.By); is && tx.Receipt != nil {
 		return StepHandler, stream
 	}
 	if tx.Later != nil {
@@ -158,7 +219,7 @@ func kindOf(tx *model.Tx) (StepKind, string) {
 }
 
 // eventOf returns the event of a handling, or that of the last known change of something that made a node run.
-func (t *teller) eventOf(tx *model.Tx, s *Step) *EventRef {
+func (t *narrator) eventOf(tx *model.Tx, s *Step) *EventRef {
 	switch {
 	case s.Kind == StepHandler && tx.Receipt != nil:
 		return &EventRef{t.space, s.Name, tx.Receipt.Event}

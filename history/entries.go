@@ -80,7 +80,7 @@ type Page struct {
 	// Head is the revision of the last commit of the space when it was read.
 	Head uint64 `json:"head"`
 
-	teller *teller
+	narrator *narrator
 }
 
 // ReadEntries returns the newest commits that a query selects.
@@ -120,9 +120,9 @@ func (p *Page) read(l *logReader, q *LogQuery) error {
 	}
 	p.End = boundary(end, len(found) == q.Limit, oldest == 1)
 	slices.Reverse(found)
-	p.teller, err = l.before(found, oldest-1, p.End)
+	p.narrator, err = l.before(found, oldest-1, p.End)
 	for _, e := range found {
-		if entry := p.teller.tell(e); entry.only(q.Document, q.Path) {
+		if entry := p.narrator.describe(e); entry.only(q.Document, q.Path) {
 			p.Entries = append(p.Entries, entry)
 		}
 	}
@@ -143,7 +143,7 @@ func boundary(end ending, full, first bool) Boundary {
 
 // before reads backwards from a sequence for the values that the first of some commits have found. On the way, it may come to the beginning
 // of the log.
-func (l *logReader) before(found []*logged, from uint64, end Boundary) (*teller, error) {
+func (l *logReader) before(found []*logged, from uint64, end Boundary) (*narrator, error) {
 	missing := missingValues(l.space, found, end == EndFirst)
 	var useful []*logged
 	first := end == EndFirst
@@ -158,20 +158,20 @@ func (l *logReader) before(found []*logged, from uint64, end Boundary) (*teller,
 			return len(missing) > 0 && scanned < maxLookback
 		})
 		if err != nil {
-			return newTeller(l.space, false), err
+			return newNarrator(l.space, false), err
 		}
 		first = first || came == whole
 	}
-	t := newTeller(l.space, first)
+	t := newNarrator(l.space, first)
 	for _, e := range slices.Backward(useful) {
-		t.tell(e)
+		t.describe(e)
 	}
 	return t, nil
 }
 
 // missingValues returns the places whose former value commits do not contain, by document.
 func missingValues(space string, found []*logged, first bool) map[string][]model.Path {
-	t, missing := newTeller(space, first), map[string][]model.Path{}
+	t, missing := newNarrator(space, first), map[string][]model.Path{}
 	for _, e := range found {
 		for i := range e.c.Txs {
 			for j := range e.c.Txs[i].Writes {
@@ -250,8 +250,8 @@ func within(places []Place, path model.Path) (out []Place) {
 // Follow passes the commits of the space after the page that a query selects to each, until each returns false or ctx ends. Its error is
 // then that of ctx.
 func (p *Page) Follow(ctx context.Context, bus port.Client, q LogQuery, each func(*Entry) bool) error {
-	return follow(ctx, bus, p.teller.space, p.Head, func(e *logged) bool {
-		entry := p.teller.tell(e)
+	return follow(ctx, bus, p.narrator.space, p.Head, func(e *logged) bool {
+		entry := p.narrator.describe(e)
 		return !entry.only(q.Document, q.Path) || each(entry)
 	})
 }

@@ -37,6 +37,8 @@ type cli struct {
 	Receipts receiptsCmd `cmd:"" group:"Documents and events" help:"List receipts: how the events of a space ended, newest last."`
 	Timers   timersCmd   `cmd:"" group:"Documents and events" help:"List timers, delayed events and jobs of a space."`
 	Tree     treeCmd     `cmd:"" group:"Documents and events" help:"Print the events that an event has caused, and their outcomes."`
+	Log      logCmd      `cmd:"" group:"Documents and events" help:"Print commits of a space: what changed, from which value to which, and why."`
+	History  historyCmd  `cmd:"" group:"Documents and events" help:"Print the past values of a document, and which event each follows from."`
 	Dead     deadCmd     `cmd:"" group:"Documents and events" help:"List dead letters: events that failed or were refused."`
 	Redrive  redriveCmd  `cmd:"" group:"Documents and events" help:"Send dead letters again."`
 	Dismiss  dismissCmd  `cmd:"" group:"Documents and events" help:"Dismiss dead letters."`
