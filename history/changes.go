@@ -51,6 +51,9 @@ const (
 	StepDirect StepKind = "direct"
 )
 
+// isRun reports whether it is a run of a node.
+func (k StepKind) isRun() bool { return k == StepComputation || k == StepEffect }
+
 // Step is one transaction.
 type Step struct {
 	// Transaction is its id.
@@ -141,6 +144,19 @@ func (t *narrator) doc(id string) *partial {
 		t.docs[id] = p
 	}
 	return p
+}
+
+// take takes a commit that is not described: only the documents of those that are described matter.
+func (t *narrator) take(c *model.Commit) {
+	for i := range c.Txs {
+		for j := range c.Txs[i].Writes {
+			w := &c.Txs[i].Writes[j]
+			if p := t.docs[w.Doc]; p != nil || t.whole {
+				t.doc(w.Doc).set(w)
+				delete(t.events, w.Doc)
+			}
+		}
+	}
 }
 
 // describe returns the next commit as people read it.

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -15,6 +16,8 @@ type LogQuery struct {
 	Document string
 	// Path, with a document, selects the commits that change the value there.
 	Path model.Path
+	// Node, if not "", selects the commits of runs of this node, and those transactions.
+	Node string
 	// Before, if not 0, selects commits before this revision.
 	Before uint64
 	// Limit is how many commits to return, the newest ones: 1 to MaxEntries, 0 for DefaultEntries.
@@ -41,6 +44,14 @@ func (q *LogQuery) Check(space string) error {
 	}
 	if q.Document != "" {
 		if err := model.CheckName("document", q.Document); err != nil {
+			return err
+		}
+	}
+	if q.Node != "" {
+		if q.Document != "" {
+			return errors.New("a document and a node: select one of them")
+		}
+		if err := model.CheckName("node", q.Node); err != nil {
 			return err
 		}
 	}
@@ -107,9 +118,9 @@ func (p *Page) read(l *logReader, q *LogQuery) error {
 	}
 	var found []*logged
 	scanned, bytes, oldest := 0, 0, from+1
-	end, err := l.backward(from, func(e *logged) bool {
+	came, err := l.backward(from, func(e *logged) bool {
 		scanned++
-		if p.Next, oldest = e.seq, e.prev+1; q.Document == "" || writes(e.c, q.Document) {
+		if p.Next, oldest = e.seq, e.prev+1; q.selects(e.c) {
 			found = append(found, e)
 			bytes += e.size
 		}
@@ -118,15 +129,40 @@ func (p *Page) read(l *logReader, q *LogQuery) error {
 	if err != nil {
 		return err
 	}
-	p.End = boundary(end, len(found) == q.Limit, oldest == 1)
+	p.End = boundary(came, len(found) == q.Limit, oldest == 1)
 	slices.Reverse(found)
-	p.narrator, err = l.before(found, oldest-1, p.End)
-	for _, e := range found {
-		if entry := p.narrator.describe(e); entry.only(q.Document, q.Path) {
+	end := p.End
+	from = oldest - 1
+	if q.Node != "" && len(found) > 0 { // the commits between those of a node matter as well
+		if from = found[0].prev; from > 0 {
+			end = EndLimit
+		}
+	}
+	if p.narrator, err = l.before(found, from, end); err != nil {
+		return err
+	}
+	for i, e := range found {
+		if i > 0 && q.Node != "" {
+			if err := p.narrator.skip(l, found[i-1].seq, e); err != nil {
+				return err
+			}
+		}
+		if entry := p.narrator.describe(e); entry.only(q) {
 			p.Entries = append(p.Entries, entry)
 		}
 	}
-	return err
+	return nil
+}
+
+// skip takes the commits between one that was described and the next.
+func (t *narrator) skip(l *logReader, last uint64, next *logged) error {
+	if next.prev <= last {
+		return nil
+	}
+	return l.between(last, next.prev, func(e *logged) bool {
+		t.take(e.c)
+		return true
+	})
 }
 
 func boundary(end ending, full, first bool) Boundary {
@@ -205,22 +241,40 @@ func covers(missing map[string][]model.Path, c *model.Commit) (useful bool) {
 	return useful
 }
 
+// selects reports whether a commit may have what the query selects.
+func (q *LogQuery) selects(c *model.Commit) bool {
+	switch {
+	case q.Node != "":
+		return slices.ContainsFunc(c.Txs, func(tx model.Tx) bool {
+			kind, name := kindOf(&tx)
+			return name == q.Node && kind.isRun()
+		})
+	case q.Document == "":
+		return true
+	}
+	return writes(c, q.Document)
+}
+
 func writes(c *model.Commit, doc string) bool {
 	return slices.ContainsFunc(c.Txs, func(tx model.Tx) bool {
 		return slices.ContainsFunc(tx.Writes, func(w model.Write) bool { return w.Doc == doc })
 	})
 }
 
-// only keeps the steps that change a document at a path, and those changes; false if there are none. All are kept for the document "".
-func (e *Entry) only(doc string, path model.Path) bool {
-	if doc == "" {
+// only keeps what a query selects, steps and their changes; false if there is nothing.
+func (e *Entry) only(q *LogQuery) bool {
+	switch {
+	case q.Node != "":
+		e.Steps = slices.DeleteFunc(e.Steps, func(s Step) bool { return s.Name != q.Node || !s.Kind.isRun() })
+		return len(e.Steps) > 0
+	case q.Document == "":
 		return true
 	}
 	for i := range e.Steps {
 		s := &e.Steps[i]
-		s.Changes = slices.DeleteFunc(s.Changes, func(c Place) bool { return c.Document != doc })
-		if len(path) > 0 {
-			s.Changes = within(s.Changes, path)
+		s.Changes = slices.DeleteFunc(s.Changes, func(c Place) bool { return c.Document != q.Document })
+		if len(q.Path) > 0 {
+			s.Changes = within(s.Changes, q.Path)
 		}
 	}
 	e.Steps = slices.DeleteFunc(e.Steps, func(s Step) bool { return len(s.Changes) == 0 })
@@ -252,6 +306,6 @@ func within(places []Place, path model.Path) (out []Place) {
 func (p *Page) Follow(ctx context.Context, bus port.Client, q LogQuery, each func(*Entry) bool) error {
 	return follow(ctx, bus, p.narrator.space, p.Head, func(e *logged) bool {
 		entry := p.narrator.describe(e)
-		return !entry.only(q.Document, q.Path) || each(entry)
+		return !entry.only(&q) || each(entry)
 	})
 }

@@ -176,6 +176,37 @@ func TestEntries_ARunNamesTheEventThatItFollowsFrom(t *testing.T) {
 	}
 }
 
+// The commits of a node are those of its runs, and what they change has the value that was there, whatever other commits have written since
+// the run before.
+func TestEntries_OfANodeHaveTheValuesThatWereThere(t *testing.T) {
+	for _, limit := range []int{1, 2, 20} {
+		a := newAuthor(1, "s")
+		a.takeOver()
+		put := func(by string, n int64) {
+			a.append(&model.Commit{Runtime: "r", Txs: []model.Tx{{N: uint64(n + 1), By: by, Causes: []string{"in"}, Writes: []model.Write{{Doc: "sum", Value: model.Int(n)}}}}})
+		}
+		put("repair", 1)
+		put("compute sum", 2)
+		put("repair", 3)
+		put("compute summary", 4)
+		put("compute sum", 5)
+		p, err := history.ReadEntries(t.Context(), a.reader(t), "s", history.LogQuery{Node: "sum", Limit: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range p.Entries {
+			for _, s := range e.Steps {
+				got = append(got, fmt.Sprintf("%v-%v", s.Changes[0].From, s.Changes[0].To))
+			}
+		}
+		want := []string{"1-2", "4-5"}
+		if want = want[max(0, 2-limit):]; !slices.Equal(got, want) {
+			t.Errorf("with limit %d the runs have changed %v, want %v", limit, got, want)
+		}
+	}
+}
+
 // The commits of one document, or of one place in it, are those that change it.
 func TestEntries_OfADocumentAreThoseThatChangeIt(t *testing.T) {
 	a := newAuthor(1, "s")
