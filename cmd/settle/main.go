@@ -39,6 +39,9 @@ type cli struct {
 	Tree     treeCmd     `cmd:"" group:"Documents and events" help:"Print the events that an event has caused, and their outcomes."`
 	Log      logCmd      `cmd:"" group:"Documents and events" help:"Print commits of a space: what changed, from which value to which, and why."`
 	History  historyCmd  `cmd:"" group:"Documents and events" help:"Print the past values of a document, and which event each follows from."`
+	Why      whyCmd      `cmd:"" group:"Documents and events" help:"Explain a node, a document or an event: why it ran or was changed last, and why it does not run now."`
+	Lane     laneCmd     `cmd:"" group:"Documents and events" help:"Print what waits in a space, and why."`
+	Graph    graphCmd    `cmd:"" group:"Documents and events" help:"Print the nodes of a space, their states and edges."`
 	Dead     deadCmd     `cmd:"" group:"Documents and events" help:"List dead letters: events that failed or were refused."`
 	Redrive  redriveCmd  `cmd:"" group:"Documents and events" help:"Send dead letters again."`
 	Dismiss  dismissCmd  `cmd:"" group:"Documents and events" help:"Dismiss dead letters."`
