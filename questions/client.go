@@ -39,7 +39,7 @@ func (c *Client) Graph(ctx context.Context, q Query) (*Graph, error) {
 // Top asks one worker which of its spaces and nodes take most time, at most limit of each (0 for 512). It begins to measure with the first
 // question, and ends a minute after the last one.
 func (c *Client) Top(ctx context.Context, worker string, limit int) (*Top, error) {
-	return askAt[Top](ctx, c.Bus, TopEndpoint(worker), topQuery{limit})
+	return persist[Top](ctx, c.Bus, TopEndpoint(worker), topQuery{limit})
 }
 
 // ask checks and sends a question about a space. The error is a *model.ServiceError, or model.ErrNoResponder if there is no worker.
@@ -47,10 +47,15 @@ func ask[A any](ctx context.Context, c *Client, endpoint string, q *Query) (*A, 
 	if err := q.check(endpoint); err != nil {
 		return nil, err
 	}
+	return persist[A](ctx, c.Bus, model.EndpointBy(endpoint, c.Principal), q)
+}
+
+// persist asks until there is an answer, or an error that a retry would not cure.
+func persist[A any](ctx context.Context, bus port.Services, endpoint string, q any) (*A, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime+grace)
 	defer cancel()
 	for gone := time.Now().Add(grace); ; {
-		a, err := askAt[A](ctx, c.Bus, model.EndpointBy(endpoint, c.Principal), q)
+		a, err := askAt[A](ctx, bus, endpoint, q)
 		again := errors.Is(err, model.ErrNoResponder) && time.Now().Before(gone) || isCode(err, model.CodeUnavailable)
 		if !again || pause.For(ctx, retryPause) != nil {
 			return a, err

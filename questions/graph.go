@@ -24,12 +24,14 @@ func (s *Server) graph(ctx context.Context, q *Query) (*Graph, error) {
 		near := neighbourhood(i, q.Of, max(q.Depth, 1))
 		nodes = slices.DeleteFunc(nodes, func(n inspect.Node) bool { return !near[n.ID] })
 	}
+	nodes = slices.DeleteFunc(nodes, func(n inspect.Node) bool { return isObserver(n.ID) })
 	slices.SortStableFunc(nodes, func(a, b inspect.Node) int {
 		return cmp.Or(cmp.Compare(a.Height, b.Height), cmp.Compare(a.Ordinal, b.Ordinal))
 	})
 	out := &Graph{About: about, Total: len(nodes)}
 	out.addPage(i, nodes, q)
 	out.markCircles(i, nodes)
+	out.Observed = observed(i)
 	h := i.History()
 	if len(h.Markers) > 0 && h.NonSettling {
 		out.Unsettled = bounded(h.Markers[len(h.Markers)-1].Nodes)
@@ -42,6 +44,22 @@ func (s *Server) graph(ctx context.Context, q *Query) (*Graph, error) {
 		out.Turning = append(out.Turning, way)
 	}
 	return out, nil
+}
+
+func isObserver(id string) bool {
+	_, is := inspect.Observed(id)
+	return is
+}
+
+// observed returns the observed documents.
+func observed(i *worker.Inspected) (docs []string) {
+	for _, n := range i.Nodes() {
+		if doc, is := inspect.Observed(n.ID); is && n.Live {
+			docs = append(docs, doc)
+		}
+	}
+	slices.Sort(docs)
+	return docs[:min(len(docs), MaxNodes)]
 }
 
 // neighbourhood returns the nodes that are at most so many edges away from one.
@@ -94,6 +112,7 @@ func graphNode(i *worker.Inspected, n *inspect.Node) GraphNode {
 		ID: n.ID, Kind: n.Kind, Output: n.Output, State: n.RunState.String(), Live: n.Live, Root: n.Root, Height: n.Height,
 		Runs: n.Stats.Runs, Errors: n.Stats.Errors, Parent: n.Parent, Waits: n.Waits,
 	}
+	out.Observed = slices.ContainsFunc(i.Readers(n.ID), func(e inspect.Edge) bool { return isObserver(e.Node) && e.Live })
 	if n.Stats.LastErr != nil {
 		out.Error = clip(n.Stats.LastErr.Error())
 	}

@@ -224,6 +224,8 @@ type Run struct {
 type Document struct {
 	ID    string      `json:"id"`
 	Value model.Value `json:"value,omitzero"`
+	// Observed is set if clients, or other spaces, observe it.
+	Observed bool `json:"observed,omitzero"`
 	// Writers and Readers are nodes. Derived explains the node of which it is the output.
 	Writers []string `json:"writers,omitzero"`
 	Readers []string `json:"readers,omitzero"`
@@ -319,6 +321,8 @@ type Graph struct {
 	Total int         `json:"total"`
 	Next  int         `json:"next,omitzero"`
 	Cut   bool        `json:"cut,omitzero"`
+	// Observed are all documents that clients or other spaces observe.
+	Observed []string `json:"observed,omitzero"`
 	// Circles are sets of nodes that read, directly or through each other, what they write.
 	Circles [][]string `json:"circles,omitzero"`
 	// Unsettled are nodes that the last passes had to defer because they do not converge, and Turning the circles in which that was seen to
@@ -335,11 +339,13 @@ type GraphNode struct {
 	State  string `json:"state"`
 	Live   bool   `json:"live"`
 	Root   string `json:"root,omitzero"` // what needs it, regardless of readers
-	Height int32  `json:"height"`
-	Runs   uint64 `json:"runs"`
-	Errors uint64 `json:"errors,omitzero"`
-	Error  string `json:"last_error,omitzero"`
-	Parent string `json:"parent,omitzero"`
+	// Observed is set if clients, or other spaces, observe what it writes.
+	Observed bool   `json:"observed,omitzero"`
+	Height   int32  `json:"height"`
+	Runs     uint64 `json:"runs"`
+	Errors   uint64 `json:"errors,omitzero"`
+	Error    string `json:"last_error,omitzero"`
+	Parent   string `json:"parent,omitzero"`
 	// Circle is the number of its circle in Graph.Circles, from 1; 0 if it is on none.
 	Circle int `json:"circle,omitzero"`
 	// Sources are the documents that it reads and no node writes: those of handlers, and of other spaces.

@@ -56,7 +56,9 @@ func notFound(q *Query, i *worker.Inspected) string {
 	}
 	var names []string
 	for _, n := range i.Nodes() {
-		names = append(names, n.ID)
+		if !isObserver(n.ID) {
+			names = append(names, n.ID)
+		}
 	}
 	if len(names) == 0 {
 		return text + "; it has no nodes"
@@ -208,7 +210,7 @@ func reason(e *inspect.Explanation, i *worker.Inspected) string {
 		return "it runs in the next pass"
 	case inspect.Dormant:
 		if e.Status == inspect.NeverRan {
-			return "dormant: it never ran, since no observer needs it"
+			return "dormant: it never ran, since no observer needs it; what it reads is not known yet"
 		}
 		return "dormant: inputs have changed, and no observer needs it"
 	case inspect.Gated:
@@ -226,15 +228,20 @@ func reason(e *inspect.Explanation, i *worker.Inspected) string {
 // need is what needs a node, or what is missing.
 func need(e *inspect.Explanation) string {
 	var way []string
+	root := e.Need
 	for _, at := range e.Readers {
+		if doc, is := inspect.Observed(at.Node); is {
+			root = "document " + doc + " is observed"
+			break
+		}
 		way = append(way, at.Node)
 	}
 	by := strings.Join(way, ", which is read by ")
 	switch {
-	case e.Need != "" && by == "":
-		return e.Need
-	case e.Need != "":
-		return "read by " + by + ": " + e.Need
+	case root != "" && by == "":
+		return root
+	case root != "":
+		return "read by " + by + "; " + root
 	case e.Live:
 		return "needed"
 	case by == "":
@@ -317,7 +324,9 @@ func (s *Server) findDocument(ctx context.Context, q *Query, w *Why, i *worker.I
 	if i == nil {
 		return len(d.Changes) > 0, w.set(d)
 	}
-	d.Value, d.Writers, d.Readers = cutValue(i.Value), bounded(i.WritersOf(q.Of)), bounded(i.ReadersOf("", q.Of))
+	readers := i.ReadersOf("", q.Of)
+	d.Observed = slices.ContainsFunc(readers, isObserver)
+	d.Value, d.Writers, d.Readers = cutValue(i.Value), bounded(i.WritersOf(q.Of)), bounded(slices.DeleteFunc(readers, isObserver))
 	for _, id := range d.Writers {
 		if n, _ := i.Node(id); n.Output == q.Of {
 			if d.Derived, err = s.node(ctx, q, i, id); err != nil {

@@ -104,10 +104,20 @@ func (p *whyPrinter) graph(g *questions.Graph) {
 		if n.Error != "" {
 			state.code = red
 		}
+		needed := ""
+		switch {
+		case n.Observed:
+			needed = "observed"
+		case n.Live && n.Root != "":
+			needed = n.Root
+		case n.Live:
+			needed = "by readers"
+		}
 		reads := strings.Join(slices.Concat(n.Sources, from[n.ID]), ", ")
-		rows[i] = []cell{{text: fmt.Sprint(n.Height), right: true}, {text: clip(name, 40)}, state, number(n.Runs), {text: clip(reads, max(p.width-60, 40))}}
+		rows[i] = []cell{{text: fmt.Sprint(n.Height), right: true}, {text: clip(name, 40)}, state, {text: needed}, number(n.Runs), {text: clip(reads, max(p.width-72, 30))}}
 	}
-	p.sheet.table([]string{"HEIGHT", "NODE", "STATE", "RUNS", "READS"}, rows)
+	p.sheet.table([]string{"HEIGHT", "NODE", "STATE", "NEEDED", "RUNS", "READS"}, rows)
+	p.field("observed", strings.Join(g.Observed, ", "))
 	for i, c := range g.Circles {
 		p.line(2, fmt.Sprintf("circle %d", i+1), strings.Join(c, ", "), yellow)
 	}
@@ -185,7 +195,7 @@ func writeDOT(w io.Writer, g *questions.Graph) {
 		case n.Circle > 0:
 			color = "orange"
 		}
-		fmt.Fprintf(w, "  %s [label=%s, shape=%s, style=%s, color=%s];\n", dotText(n.ID), dotText(n.ID+"\n"+nodeState(n)), map[bool]string{true: "hexagon", false: "ellipse"}[n.Kind == "effect"], style, color)
+		fmt.Fprintf(w, "  %s [label=%s, shape=%s, style=%s, color=%s%s];\n", dotText(n.ID), dotText(n.ID+"\n"+nodeState(n)), map[bool]string{true: "hexagon", false: "ellipse"}[n.Kind == "effect"], style, color, map[bool]string{true: ", peripheries=2"}[n.Observed])
 		for _, d := range n.Sources {
 			fmt.Fprintf(w, "  %s -> %s [color=gray50];\n", dotText("doc "+d), dotText(n.ID))
 		}

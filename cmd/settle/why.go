@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/questions"
@@ -217,11 +218,11 @@ func (p *whyPrinter) recent(n *questions.Node) {
 func (p *whyPrinter) machinery(n *questions.Node) {
 	p.section("the node")
 	if n.Kind != "" {
-		runs := display.Count(int(n.Runs), "run") + " since the space was loaded"
+		runs := display.Grouped(n.Runs)
 		if n.Errors > 0 {
 			runs += fmt.Sprintf(", %s with an error", display.Grouped(n.Errors))
 		}
-		p.field("runs", runs)
+		p.field("runs since loaded", runs)
 		p.field("height", fmt.Sprint(n.Height))
 	}
 	p.field("cost", costText(n.Cost))
@@ -234,8 +235,19 @@ func costText(u *worker.Usage) string {
 	if u == nil || u.Runs == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s per run, the last one %s; %s measured, %s changed nothing", display.Duration(u.Time/time.Duration(u.Runs)), display.Duration(u.Last),
+	return fmt.Sprintf("%s per run, the last one %s; %s measured, %s changed nothing", lasted(u.Time/time.Duration(u.Runs)), lasted(u.Last),
 		display.Count(int(u.Runs), "run"), display.Grouped(u.Wasted))
+}
+
+// lasted returns a duration with three digits.
+func lasted(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(10 * time.Microsecond).String()
+	}
+	return brief(d)
 }
 
 func (p *whyPrinter) document(d *questions.Document) {
@@ -253,21 +265,31 @@ func (p *whyPrinter) document(d *questions.Document) {
 	}
 	for i := range d.Changes {
 		c := &d.Changes[i]
-		by := stepName(&c.Step)
-		if c.Event != nil {
-			by += ", event " + c.Event.Event
-		}
-		p.line(2, fmt.Sprintf("%d  %s", c.Revision, p.sheet.when(c.Time)), by, "")
+		fmt.Fprintf(p.sheet.out, "  %d  %s  %s\n", c.Revision, p.sheet.when(c.Time), changedBy(&c.Step))
 		for k := range c.Changes {
 			p.change(&c.Changes[k])
 		}
 	}
 	p.section("the document")
+	if d.Observed {
+		p.field("observed", "yes")
+	}
 	p.field("written by nodes", strings.Join(d.Writers, ", "))
 	p.field("read by nodes", strings.Join(d.Readers, ", "))
 	if len(d.Changes) > 0 {
 		p.field("all its values", "settle history "+p.space+" "+d.ID)
 	}
+}
+
+// changedBy names what made a change, and the event that it follows from.
+func changedBy(s *history.Step) string {
+	switch {
+	case s.Event == nil:
+		return stepName(s)
+	case s.Kind == history.StepHandler:
+		return "event " + s.Event.Event + " of stream " + s.Event.Stream
+	}
+	return stepName(s) + ", after event " + s.Event.Event + " of stream " + s.Event.Stream
 }
 
 func (p *whyPrinter) event(e *questions.Event) {
@@ -291,7 +313,7 @@ func (p *whyPrinter) event(e *questions.Event) {
 	if !e.Ended.IsZero() {
 		took := ""
 		if !e.Sent.IsZero() {
-			took = ", after " + display.Duration(e.Ended.Sub(e.Sent))
+			took = ", after " + lasted(e.Ended.Sub(e.Sent))
 		}
 		p.field("ended", p.sheet.when(e.Ended)+took)
 	}
