@@ -67,6 +67,7 @@ type cli struct {
 	May      mayCmd      `cmd:"" name:"who-may" group:"Access" help:"Print the rules about access, or the principals that may send or read something."`
 
 	Fleet       fleetCmd       `cmd:"" group:"Operation" help:"List workers, coordinators, the owners of partitions, and backlogs."`
+	Top         topCmd         `cmd:"" group:"Operation" help:"Print which spaces and nodes take most time, on all workers."`
 	Where       whereCmd       `cmd:"" group:"Operation" help:"Print a space's NATS subjects and buckets."`
 	Doctor      doctorCmd      `cmd:"" group:"Operation" help:"Check a deployment: report problems, and what can be lost."`
 	Provision   provisionCmd   `cmd:"" group:"Operation" help:"Create the missing parts of a deployment, and check the existing ones."`
