@@ -43,7 +43,7 @@ type Inspected struct {
 func (i *Inspected) Time(at time.Duration) time.Time { return i.wall.Add(at - i.now) }
 
 // recordFor is how long a space records its runs after the last question about them.
-const recordFor = 10 * time.Minute
+const recordFor = 2 * time.Minute
 
 // recording is whether a space records its runs.
 type recording struct{ since, until time.Duration }
