@@ -22,6 +22,7 @@ type core struct {
 	clock   runClock
 	// recording is whether runs are recorded for questions.
 	recording recording
+	episode   episode
 }
 
 // Performs reports whether a stream is one on which the end of an action, or a value of an input, is reported.
@@ -60,6 +61,7 @@ func (c *core) trace() space.Trace {
 		c.clock.begin(node, false)
 	}
 	t.HandleStart, t.HandleEnd, t.Program = c.begins, c.ended, c.changed
+	t.Unsettled = func(nodes []string) { c.episode.deferred = slices.Clone(nodes) }
 	if c.tracing.spans.tracer != nil {
 		t.PassEnd = c.tracing.spans.passEnd
 	}
@@ -89,6 +91,7 @@ func (c *core) Settle(now time.Duration) host.Ready {
 	c.tracing.watch.report(c.Space)
 	c.clock.flush()
 	c.expire(now)
+	c.follow()
 	if rec := c.Recorder(); rec.Busy(c.of.Now() - now) {
 		found := rec.Markers()
 		last := found[len(found)-1]

@@ -46,6 +46,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.AddFigures(e.unsettled.describe)
 	return &Worker{w, e.runs, e.profile}, nil
 }
 
@@ -59,6 +60,8 @@ type engine struct {
 	runs *RunCounts
 	// profile measures runs while there are questions about them.
 	profile *profile
+	// unsettled are the spaces in which nodes do not converge.
+	unsettled unsettled
 	// performing limits the concurrent attempts at tasks; nil in an attachment.
 	performing *tasks.Slots
 }
