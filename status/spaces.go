@@ -54,12 +54,21 @@ type Unsettled struct {
 	Since time.Time `json:"since"`
 }
 
-// Round returns the way as text, with the first node again at its end; "" if there is none.
+// Round returns the way as text, with the first node again at its end; "" if there is none. Places are named if they differ from the node
+// that writes them.
 func (u *Unsettled) Round() string {
 	if len(u.Way) == 0 {
 		return ""
 	}
-	return strings.Join(u.Way, " -> ") + " -> " + u.Way[0]
+	var b strings.Builder
+	for i := 0; i+1 < len(u.Way); i += 2 {
+		b.WriteString(u.Way[i])
+		if u.Way[i+1] != u.Way[i] {
+			b.WriteString(" (" + u.Way[i+1] + ")")
+		}
+		b.WriteString(" -> ")
+	}
+	return b.String() + u.Way[0]
 }
 
 // Load is a space with many waiting events.

@@ -12,6 +12,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/questions"
+	"github.com/settlehq/settle/status"
 )
 
 // graphCmd is `settle graph`.
@@ -122,7 +123,7 @@ func (p *whyPrinter) graph(g *questions.Graph) {
 		p.line(2, fmt.Sprintf("circle %d", i+1), strings.Join(c, ", "), yellow)
 	}
 	for _, way := range g.Turning {
-		p.line(2, "seen to turn", roundText(way), yellow)
+		p.line(2, "seen to turn", (&status.Unsettled{Way: way}).Round(), yellow)
 	}
 	if len(g.Unsettled) > 0 {
 		p.line(2, "does not converge", strings.Join(g.Unsettled, ", "), red)
@@ -130,14 +131,6 @@ func (p *whyPrinter) graph(g *questions.Graph) {
 	if g.Next > 0 || g.Cut {
 		p.section("this is a part of the graph: %s of %s are listed; --node shows the neighbourhood of one", display.Grouped(len(g.Nodes)), display.Count(g.Total, "node"))
 	}
-}
-
-// roundText writes a circle of nodes and documents.
-func roundText(way []string) string {
-	if len(way) == 0 {
-		return ""
-	}
-	return strings.Join(append(slices.Clone(way), way[0]), " -> ")
 }
 
 // summary counts nodes by state.

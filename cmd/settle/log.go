@@ -23,7 +23,7 @@ type logCmd struct {
 	Before   uint64 `help:"Only commits before this revision." placeholder:"REVISION"`
 	Document string `short:"d" help:"Only commits that change this document."`
 	Follow   bool   `short:"f" help:"Print new commits, until interrupted."`
-	Full     bool   `help:"Print values and errors in full."`
+	Full     bool   `help:"Print all transactions of a commit, and values and errors in full."`
 	JSON     bool   `name:"json" help:"Print JSON, one commit a line, with all fields."`
 }
 
@@ -140,10 +140,20 @@ func (p *logPrinter) entry(e *history.Entry) {
 		head += "  " + p.sheet.paint(faint, strings.Join(notes, ", "))
 	}
 	fmt.Fprintln(p.sheet.out, head)
-	for i := range e.Steps {
-		p.step(&e.Steps[i])
+	shown := e.Steps
+	if len(shown) > maxSteps && !p.full {
+		shown = shown[:maxSteps]
+	}
+	for i := range shown {
+		p.step(&shown[i])
+	}
+	if more := len(e.Steps) - len(shown); more > 0 {
+		fmt.Fprintln(p.sheet.out, p.sheet.paint(faint, fmt.Sprintf("  and %s more (--full)", display.Count(more, "transaction"))))
 	}
 }
+
+// maxSteps is how many transactions of a commit are printed.
+const maxSteps = 12
 
 func (p *logPrinter) step(s *history.Step) {
 	why, code := describeStep(s)
