@@ -52,6 +52,19 @@ func TestProfile_KeepsWhatTakesMostTime(t *testing.T) {
 	})
 }
 
+// A node that runs often and briefly is counted, although each node that runs once takes longer than one of its runs.
+func TestProfile_ManyShortRunsAreNotLost(t *testing.T) {
+	var c counts
+	for n := range 8 * profiled {
+		c.add(&Usage{Space: "s", Node: fmt.Sprint("n", n), Runs: 1, Time: 2})
+		c.add(&Usage{Space: "s", Node: "often", Runs: 1, Time: 1})
+	}
+	c.add(&Usage{Space: "s", Node: "last", Runs: 1, Time: 2})
+	if most := c.most(1); most[0].Node != "often" {
+		t.Errorf("the node with most time is %+v", most[0])
+	}
+}
+
 // A worker measures for a minute after a question, and then no more.
 func TestProfile_EndsAMinuteAfterTheLastQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
