@@ -79,8 +79,11 @@ func laneRest(l *questions.Lane) string {
 		noun string
 		what string
 	}{
-		{l.Queued, "event", "queued"}, {l.Uncommitted, "event", "not confirmed by the log yet"}, {l.Early, "event", "before its turn"},
-		{l.FollowUps, "event", "to the space itself, behind events to come"}, {l.Timers, "timer or delayed event", "not due yet"},
+		{l.Queued, "event", "queued"},
+		{l.Uncommitted, "event", "not confirmed by the log yet"},
+		{l.Early, "event", "before its turn"},
+		{l.FollowUps, "event", "to the space itself, behind events to come"},
+		{l.Timers, "timer or delayed event", "not due yet"},
 	} {
 		if c.n > 0 {
 			parts = append(parts, display.Count(c.n, c.noun)+" "+c.what)

@@ -389,9 +389,13 @@ func (c *historyCmd) print(io streams, rows []changeRow) {
 			event = r.Event.Event
 		}
 		line := []cell{
-			{text: fmt.Sprint(r.Revision), right: true, code: bold}, {text: p.sheet.when(r.Time)}, {text: strings.TrimPrefix(r.Path, model.Path(c.Path).String())},
-			{text: p.former(&r.Place, value)}, {text: p.fit(valueText(r.To), value)},
-			{text: stepName(&history.Step{Kind: r.Kind, Name: r.Name})}, {text: event, code: faint},
+			{text: fmt.Sprint(r.Revision), right: true, code: bold},
+			{text: p.sheet.when(r.Time)},
+			{text: strings.TrimPrefix(r.Path, model.Path(c.Path).String())},
+			{text: p.former(&r.Place, value)},
+			{text: p.fit(valueText(r.To), value)},
+			{text: stepName(&history.Step{Kind: r.Kind, Name: r.Name})},
+			{text: event, code: faint},
 		}
 		if !places {
 			line = slices.Delete(line, 2, 3)

@@ -94,8 +94,11 @@ func TestHistory_PrintsPastValuesAndTheirEvents(t *testing.T) {
 		t.Errorf("settle history prints\n%s", text)
 	}
 	for _, c := range []struct{ args, want string }{
-		{"history s nosuch", "has never had a value"}, {"history nosuch books", "there is no space nosuch"},
-		{"history s books --limit 1001", "use 1 to 1000"}, {"log s --follow --before 3", "use either"}, {"log bad/name", "space"},
+		{"history s nosuch", "has never had a value"},
+		{"history nosuch books", "there is no space nosuch"},
+		{"history s books --limit 1001", "use 1 to 1000"},
+		{"log s --follow --before 3", "use either"},
+		{"log bad/name", "space"},
 	} {
 		var out, errs strings.Builder
 		if code := run(t.Context(), append(strings.Fields(c.args), "--nats", url), &out, &errs); code == 0 || !strings.Contains(errs.String(), c.want) {

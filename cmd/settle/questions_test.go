@@ -46,8 +46,12 @@ func TestWhy_PrintsTheAnswerFirst(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 	for _, c := range []struct{ args, want string }{
-		{"why s nosuch", "its nodes are double"}, {"why nosuch x", "there is no space nosuch"}, {"why s x --as spoon", "name a node, a document or an event"},
-		{"graph s --node nosuch", "no node nosuch"}, {"graph s --depth 17 --node double", "a depth of 17"}, {"lane s --limit 501", "use 1 to 500"},
+		{"why s nosuch", "its nodes are double"},
+		{"why nosuch x", "there is no space nosuch"},
+		{"why s x --as spoon", "name a node, a document or an event"},
+		{"graph s --node nosuch", "no node nosuch"},
+		{"graph s --depth 17 --node double", "a depth of 17"},
+		{"lane s --limit 501", "use 1 to 500"},
 	} {
 		var out, errs strings.Builder
 		if code := run(t.Context(), append(strings.Fields(c.args), "--nats", url), &out, &errs); code == 0 || !strings.Contains(errs.String(), c.want) {

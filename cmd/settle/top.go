@@ -219,8 +219,12 @@ func printLoad(s sheet, m *measurement, total *load) {
 		for i := range all {
 			l := &all[i]
 			rows[i] = append([]cell{
-				{text: percent(l.Time), code: bold, right: true}, {text: rate(l.Runs), right: true}, {text: lasted(time.Duration(l.Time / l.Runs * float64(time.Second))), right: true},
-				quiet(percent(l.Wasted / l.Runs)), {text: display.Bytes(int64(l.Bytes)), right: true}, problem(rate(l.Errors)),
+				{text: percent(l.Time), code: bold, right: true},
+				{text: rate(l.Runs), right: true},
+				{text: lasted(time.Duration(l.Time / l.Runs * float64(time.Second))), right: true},
+				quiet(percent(l.Wasted / l.Runs)),
+				{text: display.Bytes(int64(l.Bytes)), right: true},
+				problem(rate(l.Errors)),
 			}, names(l)...)
 		}
 		s.table(append([]string{"TIME", "RUNS/S", "EACH", "WASTED", "WRITTEN/S", "ERRORS/S"}, heading...), rows)

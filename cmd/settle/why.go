@@ -207,7 +207,10 @@ func (p *whyPrinter) recent(n *questions.Node) {
 		}
 		result.text = clip(unbroken(result.text), 30)
 		rows = append(rows, []cell{
-			{text: below[2:] + p.sheet.when(r.Time)}, {text: fmt.Sprint(r.Pass), right: true}, {text: fmt.Sprintf("%d of %d", r.Order, r.Of), right: true}, result,
+			{text: below[2:] + p.sheet.when(r.Time)},
+			{text: fmt.Sprint(r.Pass), right: true},
+			{text: fmt.Sprintf("%d of %d", r.Order, r.Of), right: true},
+			result,
 			{text: clip(strings.Join(causes, ", "), 60)},
 		})
 	}
