@@ -115,7 +115,7 @@ func (p *whyPrinter) graph(g *questions.Graph) {
 			needed = "by readers"
 		}
 		reads := strings.Join(slices.Concat(n.Sources, from[n.ID]), ", ")
-		rows[i] = []cell{{text: fmt.Sprint(n.Height), right: true}, {text: clip(name, 40)}, state, {text: needed}, number(n.Runs), {text: clip(reads, max(p.width-72, 30))}}
+		rows[i] = []cell{{text: fmt.Sprint(n.Height), right: true}, {text: clip(name, 40)}, state, {text: needed}, number(n.Runs), {text: clip(reads, max(p.width-8, 40))}}
 	}
 	p.sheet.table([]string{"HEIGHT", "NODE", "STATE", "NEEDED", "RUNS", "READS"}, rows)
 	p.field("observed", strings.Join(g.Observed, ", "))

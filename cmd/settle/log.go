@@ -253,9 +253,37 @@ func (p *logPrinter) change(c *history.Place) {
 	p.line(4, c.Document+c.Path, p.fromTo(c, (p.width-label-12)/2), "")
 }
 
-// fromTo returns the two values of a place, each at most so long.
+// fromTo returns the two values of a place, each at most so long, from near where they begin to differ.
 func (p *logPrinter) fromTo(c *history.Place, most int) string {
-	return p.former(c, most) + " -> " + p.fit(valueText(c.To), most)
+	from, to := p.values(c, most)
+	return from + " -> " + to
+}
+
+// values returns the two values of a place, each at most so long.
+func (p *logPrinter) values(c *history.Place, most int) (from, to string) {
+	most = max(most, 12)
+	to = valueText(c.To)
+	if c.Unknown {
+		p.unknown = true
+		return "?", p.fit(to, most)
+	}
+	from = valueText(c.From)
+	if same := sharedStart(from, to); !p.full && max(len(from), len(to)) > most && same > most/2 {
+		from, to = ellipsis+string([]rune(from)[same-leadIn:]), ellipsis+string([]rune(to)[same-leadIn:])
+	}
+	return p.fit(from, most), p.fit(to, most)
+}
+
+// leadIn is how much of what two values share is printed before their difference.
+const leadIn = 4
+
+// sharedStart returns the number of characters with which both texts begin.
+func sharedStart(a, b string) (n int) {
+	x, y := []rune(a), []rune(b)
+	for n < min(len(x), len(y)) && x[n] == y[n] {
+		n++
+	}
+	return n
 }
 
 func (p *logPrinter) fit(text string, most int) string {
@@ -263,15 +291,6 @@ func (p *logPrinter) fit(text string, most int) string {
 		return text
 	}
 	return clip(text, max(most, 12))
-}
-
-// former returns the value of a place before its change.
-func (p *logPrinter) former(c *history.Place, most int) string {
-	if c.Unknown {
-		p.unknown = true
-		return "?"
-	}
-	return p.fit(valueText(c.From), most)
 }
 
 // legend explains what was printed.
@@ -388,12 +407,13 @@ func (c *historyCmd) print(io streams, rows []changeRow) {
 		if r.Event != nil {
 			event = r.Event.Event
 		}
+		from, to := p.values(&r.Place, value)
 		line := []cell{
 			{text: fmt.Sprint(r.Revision), right: true, code: bold},
 			{text: p.sheet.when(r.Time)},
 			{text: strings.TrimPrefix(r.Path, model.Path(c.Path).String())},
-			{text: p.former(&r.Place, value)},
-			{text: p.fit(valueText(r.To), value)},
+			{text: from},
+			{text: to},
 			{text: stepName(&history.Step{Kind: r.Kind, Name: r.Name})},
 			{text: event, code: faint},
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/model"
 )
 
 // books is a document of a shelf.
@@ -103,6 +104,23 @@ func TestHistory_PrintsPastValuesAndTheirEvents(t *testing.T) {
 		var out, errs strings.Builder
 		if code := run(t.Context(), append(strings.Fields(c.args), "--nats", url), &out, &errs); code == 0 || !strings.Contains(errs.String(), c.want) {
 			t.Errorf("settle %s ends with %d: %s", c.args, code, &errs)
+		}
+	}
+}
+
+// Of two long values, the part is printed in which they differ.
+func TestLog_LongValuesArePrintedFromTheirDifference(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 200)
+	for _, c := range []struct {
+		from, to any
+		want     string
+	}{
+		{1, 2, "1 -> 2"}, {long + "1", long + "2", `…xxxx1" -> …xxxx2"`}, {"a" + long, "b" + long, `"axxxxxxxxxxxxxxxxx… -> "bxxxxxxxxxxxxxxxxx…`}, {long, long + "äö", `…xxxx" -> …xxxxäö"`},
+	} {
+		p := &logPrinter{}
+		if got := p.fromTo(&history.Place{From: model.MustOf(c.from), To: model.MustOf(c.to)}, 20); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
 		}
 	}
 }
