@@ -32,7 +32,8 @@ type Host interface {
 }
 
 const (
-	// atOnce is how many questions a worker answers at a time; others are refused and may be repeated.
+	// atOnce is how many questions a worker takes at a time, and how many that other workers have passed on to it; others are refused and may
+	// be repeated.
 	atOnce = 16
 	// patience is how long a space may take to let itself be inspected, loadPatience the same for one that must be loaded first, and answerTime
 	// how long an answer may take in all.
@@ -51,19 +52,24 @@ type Server struct {
 
 	ctx    context.Context // ends with the server
 	cancel context.CancelFunc
-	slots  chan struct{}
-	tasks  sync.WaitGroup
+	// taken are the questions of askers, passed those that other workers have passed on. They are counted separately: two workers whose
+	// askers wait for each other's answers would refuse those.
+	taken, passed slots
+	tasks         sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool // no further answers are begun
 }
+
+// slots bound the number of answers under way.
+type slots chan struct{}
 
 // NewServer returns a server that does nothing before Run. rules has the rules about which principals may read; nil allows all.
 func NewServer(bus port.Client, host Host, rules *access.Book, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{bus: bus, host: host, rules: rules, log: log, slots: make(chan struct{}, atOnce)}
+	s := &Server{bus: bus, host: host, rules: rules, log: log, taken: make(slots, atOnce), passed: make(slots, atOnce)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -86,7 +92,7 @@ func (s *Server) Run(ctx context.Context, leaving <-chan struct{}) {
 func (s *Server) offer() {
 	about := func(name string, what string, of func(context.Context, *Query) (any, error)) model.Endpoint {
 		open := func(principal string, request []byte, to model.Outlet) {
-			s.open(to, func(ctx context.Context) ([]byte, error) { return s.route(ctx, name, principal, request, of) })
+			s.open(s.taken, to, func(ctx context.Context) ([]byte, error) { return s.route(ctx, name, principal, request, of) })
 		}
 		return model.Endpoint{Name: name, Description: what, Open: func(q []byte, to model.Outlet) { open("", q, to) }, OpenBy: open}
 	}
@@ -102,10 +108,10 @@ func (s *Server) offer() {
 			about(AskLane, `What waits in a space, and why: {"space", "load", "limit", "after"}, only space required.`, answers[AskLane]),
 			about(AskGraph, `The nodes of a space, and their edges: {"space", "of", "depth", "load", "limit", "after"}, only space required.`, answers[AskGraph]),
 			{Name: ownEndpoint(s.host.ID()), Description: "For other workers: a question about a space that this one serves.", Open: func(request []byte, to model.Outlet) {
-				s.open(to, func(ctx context.Context) ([]byte, error) { return s.own(ctx, request, answers) })
+				s.open(s.passed, to, func(ctx context.Context) ([]byte, error) { return s.own(ctx, request, answers) })
 			}},
 			{Name: TopEndpoint(s.host.ID()), Description: `Which spaces and nodes of this worker take most time: {"limit"}, optional.`, Open: func(request []byte, to model.Outlet) {
-				s.open(to, func(context.Context) ([]byte, error) { return s.top(request) })
+				s.open(s.passed, to, func(context.Context) ([]byte, error) { return s.top(request) })
 			}},
 		},
 	}
@@ -127,7 +133,7 @@ func ownEndpoint(id string) string { return model.OwnEndpoint("asked", id) }
 func TopEndpoint(id string) string { return model.OwnEndpoint("top", id) }
 
 // open answers a request, unless there are too many.
-func (s *Server) open(to model.Outlet, answer func(context.Context) ([]byte, error)) {
+func (s *Server) open(of slots, to model.Outlet, answer func(context.Context) ([]byte, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -135,14 +141,14 @@ func (s *Server) open(to model.Outlet, answer func(context.Context) ([]byte, err
 		return
 	}
 	select {
-	case s.slots <- struct{}{}:
+	case of <- struct{}{}:
 	default:
 		_ = to.Send(model.Part{Err: &model.ServiceError{Code: model.CodeUnavailable, Text: fmt.Sprintf("this worker is answering %d questions, its limit; ask again", atOnce)}}) // best effort
 		to.Close()
 		return
 	}
 	s.tasks.Go(func() { // ends with the answer, or with the server
-		defer func() { <-s.slots }()
+		defer func() { <-of }()
 		defer to.Close()
 		ctx, cancel := context.WithTimeout(s.ctx, answerTime)
 		defer cancel()
