@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/questions"
 )
 
 // A client of a server without a deployment learns what is missing and how to create it, whatever it asks for, and
@@ -51,6 +52,17 @@ func TestClient_SaysThatThereIsNoDeployment(t *testing.T) {
 			}
 			return err
 		},
+		"Log": func(ctx context.Context) error { _, err := s.Log(ctx, history.LogQuery{}); return err },
+		"FollowLog": func(ctx context.Context) (err error) {
+			for _, err = range s.FollowLog(ctx, history.LogQuery{}) {
+				break
+			}
+			return err
+		},
+		"Why":        func(ctx context.Context) error { _, err := s.Why(ctx, "count", questions.Query{}); return err },
+		"Lane":       func(ctx context.Context) error { _, err := s.Lane(ctx, questions.Query{}); return err },
+		"Graph":      func(ctx context.Context) error { _, err := s.Graph(ctx, questions.Query{}); return err },
+		"Top":        func(ctx context.Context) error { _, err := c.Top(ctx, "w1", 0); return err },
 		"Get":        func(ctx context.Context) error { _, _, err := s.Get(ctx, "count"); return err },
 		"GetCurrent": func(ctx context.Context) error { _, err := s.GetCurrent(ctx, "count"); return err },
 		"Watch": func(ctx context.Context) (err error) {

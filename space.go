@@ -58,6 +58,39 @@ func (s Space) Receipts(ctx context.Context, f history.ReceiptFilter) iter.Seq2[
 	}
 }
 
+// Log returns the newest commits of the space that a query selects, as people read them: what each transaction was made by, and what it
+// has changed from which value to which. It needs no worker. The past values of one document are those of a query with its name.
+func (s Space) Log(ctx context.Context, q history.LogQuery) (*history.Page, error) {
+	if err := s.client.deployed(ctx); err != nil {
+		return nil, err
+	}
+	return history.ReadEntries(ctx, s.client.bus, s.name, q)
+}
+
+// FollowLog iterates over the commits that Log returns, and then over each new one, until ctx ends. The iteration ends after the first
+// error, such as that of ctx.
+func (s Space) FollowLog(ctx context.Context, q history.LogQuery) iter.Seq2[*history.Entry, error] {
+	return func(yield func(*history.Entry, error) bool) {
+		page, err := s.Log(ctx, q)
+		going := true
+		each := func(e *history.Entry) bool {
+			going = yield(e, nil)
+			return going
+		}
+		if err == nil {
+			for _, e := range page.Entries {
+				if !each(e) {
+					return
+				}
+			}
+			err = page.Follow(ctx, s.client.bus, q, each)
+		}
+		if err != nil && going {
+			yield(nil, err)
+		}
+	}
+}
+
 // Get returns a document as it is in the log, and its revision: the log sequence of the commit that
 // last changed it, 0 if none did. The value is absent if the document does not exist. Get needs no worker
 // and creates no demand, so a derived document may be out of date: GetCurrent brings it up to date once,

@@ -18,6 +18,7 @@ import (
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/questions"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker"
@@ -122,6 +123,7 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.W
 	}
 	answers := live.NewServer(bus, w, cfg.Live)
 	w.Beside(answers.Run)
+	w.Beside(questions.NewServer(bus, w, rules, cfg.Logger).Run)
 	w.AddFigures(func(f *status.Figures) { f.Watches = answers.Watches() })
 	serveHTTP(w, answers)
 	return w, nil

@@ -135,6 +135,11 @@ func (b *Book) MayRead(principal, space, document string) error {
 	return b.Rules().MayRead(principal, space, document)
 }
 
+// MayReadAll is Rules.MayReadAll, of the rules that are known now.
+func (b *Book) MayReadAll(principal, space string) error {
+	return b.Rules().MayReadAll(principal, space)
+}
+
 // again is how long to wait before the rules are followed again.
 const again = 2 * time.Second
 

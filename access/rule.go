@@ -86,6 +86,14 @@ func covers(patterns []string, space, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, space+"/"+name) })
 }
 
+// coversAll reports whether one of the patterns covers every name in a space.
+func coversAll(patterns []string, space string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		of, name, _ := strings.Cut(p, "/")
+		return matches(of, space) && strings.Trim(name, "*") == "" && name != ""
+	})
+}
+
 // Records of rules have a key each, which is made from the pattern of principals. Keys have no star: what is around the stars are tokens
 // of the key, each behind a '-', since a token is never empty.
 const (

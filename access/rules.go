@@ -65,6 +65,19 @@ func (s *Rules) MayRead(principal, space, document string) error {
 	return fmt.Errorf("%s may not read document %s of space %s: no rule allows it (settle who-may)", nameOf(principal), document, space)
 }
 
+// MayReadAll returns nil if a principal, "" for none, may read every document of a space.
+func (s *Rules) MayReadAll(principal, space string) error {
+	if !s.Closed() || principal == model.Operator {
+		return nil
+	}
+	for i := range s.all {
+		if r := &s.all[i]; r.concerns(principal) && coversAll(r.Read, space) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s may not ask about space %s: no rule allows it to read %s/* (settle who-may)", nameOf(principal), space, space)
+}
+
 func (r *Rule) send() []string { return r.Send }
 func (r *Rule) read() []string { return r.Read }
 

@@ -125,7 +125,13 @@ answer flow control                   ..wobpa.  $JS.FC.SETTLE_LOG_0.settle-x.1
 see the account                       ..wobpa.  $JS.API.INFO
 see oneself                           rcwobpa.  $SYS.REQ.USER.INFO
 ask a service                         rcwobpa.  settle.api.tree
+ask why a node ran                    rcwobpa.  settle.api.why
+ask what waits in a space             rcwobpa.  settle.api.lane
+ask for the graph of a space          rcwobpa.  settle.api.graph
+ask that in the name of a principal   ..wobpa.  settle.api.why.alice
+ask a worker for its busiest spaces   ..wobpa.  settle.api.top-w1
 ask another worker                    ..wobpa.  settle.api.own-w1
+pass a question to another worker     ..wobpa.  settle.api.asked-w1
 attach to a space                     ..wobpa.  settle.attached.0
 hear what is attached                 ..w...a.  < settle.attached.0
 ask it in the name of a principal     ..wobpa.  settle.api.get.alice

@@ -21,6 +21,7 @@ import (
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
+	"github.com/settlehq/settle/questions"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -233,6 +234,21 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := readerBus.Ask(t.Context(), "tree", []byte(`{"event":"o1"}`)); err != nil {
+		t.Error(err)
+	}
+
+	// A user outside asks why, and reads the log of a space.
+	why, err := reader.Space("shop").Why(t.Context(), "o1", questions.Query{})
+	c.must(err)
+	if why.Event == nil || why.Event.State != string(model.Handled) {
+		t.Errorf("%+v", why)
+	}
+	page, err := reader.Space("shop").Log(t.Context(), history.LogQuery{})
+	c.must(err)
+	if len(page.Entries) == 0 {
+		t.Error("the log is empty")
+	}
+	if _, err := operator.Top(t.Context(), why.Worker, 1); err != nil {
 		t.Error(err)
 	}
 

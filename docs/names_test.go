@@ -282,7 +282,7 @@ func TestPages_TheSubjectsAndServicesTheyNameExist(t *testing.T) {
 		kinds = append(kinds, m[1])
 	}
 	endpoints, services := []string{">"}, []string{}
-	for _, dir := range []string{"live", "history"} {
+	for _, dir := range []string{"live", "history", "questions"} {
 		s, err := load(dir)
 		if err != nil {
 			t.Fatal(err)

@@ -69,7 +69,7 @@ func Receipts(ctx context.Context, bus port.Client, space string, f ReceiptFilte
 			err = l.list(&f, each)
 		}
 		if err == nil && going && f.Follow {
-			err = followReceipts(ctx, bus, space, l.head, &f, each)
+			err = follow(ctx, bus, space, l.head, func(e *logged) bool { return each(e.handlings(space, f.match)) })
 		}
 		if err != nil && going {
 			yield(nil, fmt.Errorf("receipts of space %s: %w", space, err))
@@ -89,22 +89,17 @@ func (l *logReader) list(f *ReceiptFilter, each func([]*Handling) bool) error {
 	return l.between(0, l.head, func(e *logged) bool { return each(e.handlings(l.space, f.match)) })
 }
 
-// last reads backwards, in growing steps, until it has enough receipts.
-func (l *logReader) last(f *ReceiptFilter) ([]*Handling, error) {
-	var found []*Handling
-	for high, width := l.head, uint64(4*f.Last); high > 0 && len(found) < f.Last; width *= 2 {
-		low := high - min(high, width)
-		var stretch []*Handling
-		err := l.between(low, high, func(e *logged) bool {
-			stretch = append(stretch, e.handlings(l.space, f.match)...)
-			return true
-		})
-		if err != nil {
-			return nil, err
-		}
-		found, high = slices.Concat(stretch, found), low
-	}
-	return found[max(0, len(found)-f.Last):], nil
+// last reads backwards until it has enough receipts.
+func (l *logReader) last(f *ReceiptFilter) (found []*Handling, err error) {
+	_, err = l.backward(l.head, func(e *logged) bool {
+		of := e.handlings(l.space, f.match)
+		slices.Reverse(of)
+		found = append(found, of...)
+		return len(found) < f.Last
+	})
+	found = found[:min(len(found), f.Last)]
+	slices.Reverse(found)
+	return found, err
 }
 
 // between passes the commits after low, up to high, to each, until each returns false.
@@ -124,9 +119,9 @@ func (l *logReader) between(low, high uint64, each func(*logged) bool) error {
 	return nil
 }
 
-// followReceipts passes receipts after a sequence to each, until each returns false. It follows the log on a
+// follow passes the commits of a space after a sequence to each, until each returns false or ctx ends. It follows the log on a
 // separate goroutine, because each must run on the caller's.
-func followReceipts(ctx context.Context, bus port.Client, space string, behind uint64, f *ReceiptFilter, each func([]*Handling) bool) error {
+func follow(ctx context.Context, bus port.Client, space string, behind uint64, each func(*logged) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	entries, ended := make(chan model.LogEntry), make(chan error, 1)
@@ -143,7 +138,7 @@ func followReceipts(ctx context.Context, bus port.Client, space string, behind u
 		select {
 		case e := <-entries:
 			page, err := decodeAll(ctx, bus, []model.LogEntry{e})
-			if err == nil && each(page[0].handlings(space, f.match)) {
+			if err == nil && each(page[0]) {
 				continue
 			}
 			cancel()

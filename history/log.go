@@ -35,6 +35,7 @@ type logged struct {
 	prev   uint64 // model.LogEntry.Prev
 	stored time.Time
 	c      *model.Commit
+	size   int // of the encoded commit
 }
 
 // readLogOf returns a reader. Its head is the leader's, and at least seen unless the store goes back.
@@ -101,7 +102,7 @@ func decodeAll(ctx context.Context, bus port.Client, entries []model.LogEntry) (
 		if err != nil {
 			return nil, err
 		}
-		out[i] = &logged{e.Seq, e.Prev, e.Stored, c}
+		out[i] = &logged{e.Seq, e.Prev, e.Stored, c, len(e.Data)}
 	}
 	return out, nil
 }

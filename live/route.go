@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
@@ -30,15 +29,7 @@ const (
 )
 
 // ownEndpoint returns the name of the endpoint at which a worker answers for its own spaces.
-func ownEndpoint(id string) string {
-	name := "own-" + id
-	if len(name) <= model.MaxNameLen {
-		return name
-	}
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(id))
-	return name[:model.MaxNameLen-17] + "-" + fmt.Sprintf("%016x", h.Sum64())
-}
+func ownEndpoint(id string) string { return model.OwnEndpoint("own", id) }
 
 // Get reads a document at the head of the log from the owner of its space. It waits for the end of a handover
 // or takeover.

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"strings"
 )
 
@@ -45,6 +46,17 @@ func CutEndpoint(of string) (endpoint, principal string, err error) {
 		err = CheckName("principal", principal)
 	}
 	return endpoint, principal, err
+}
+
+// OwnEndpoint returns the name of the endpoint of one process: a prefix and its id, shortened if that is too long for a name.
+func OwnEndpoint(prefix, id string) string {
+	name := prefix + "-" + id
+	if len(name) <= MaxNameLen {
+		return name
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id))
+	return name[:MaxNameLen-17] + "-" + fmt.Sprintf("%016x", h.Sum64())
 }
 
 // Outlet sends the parts of an answer. It must not be used by several goroutines at a time.

@@ -94,7 +94,12 @@ func BenchmarkCounterEvent(b *testing.B) {
 
 // BenchmarkObservedComputation measures one event, and the run of the one observed computation that reads
 // what it changed, in a commit of their own.
-func BenchmarkObservedComputation(b *testing.B) {
+func BenchmarkObservedComputation(b *testing.B) { observedComputation(b, false) }
+
+// BenchmarkRecordedComputation is the same while the space records its runs and what triggers them, as after a question.
+func BenchmarkRecordedComputation(b *testing.B) { observedComputation(b, true) }
+
+func observedComputation(b *testing.B, recorded bool) {
 	p := benchProgram(b)
 	err := p.Add(NodeSpec{ID: "double", Kind: Computation, Output: "double", Run: func(tx *Tx) (model.Value, error) {
 		n, _ := tx.Get("stats", "count").AsInt()
@@ -104,6 +109,8 @@ func BenchmarkObservedComputation(b *testing.B) {
 		b.Fatal(err)
 	}
 	h := newBench(b, p)
+	h.core.Recorder().RecordRuns(recorded)
+	h.core.Recorder().RecordTriggers(recorded)
 	if err := h.core.Observe("double"); err != nil {
 		b.Fatal(err)
 	}

@@ -294,7 +294,7 @@ func (s *Space) Observe(id string) error {
 		return err
 	}
 	n, err := s.graph.register((&NodeSpec{
-		ID: "observe:" + id, Kind: Effect,
+		ID: inspect.ObserverOf(id), Kind: Effect,
 		Run: func(tx *Tx) (model.Value, error) { return tx.Get(id), nil },
 	}).declare(), nil)
 	if err != nil {

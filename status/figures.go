@@ -46,6 +46,10 @@ type Figures struct {
 	Busiest   []Load `json:"busiest,omitzero"`
 	Late      []Late `json:"late,omitzero"`
 	LateCount int    `json:"late_count,omitzero"`
+	// Unsettled are the spaces in which nodes do not converge, those that have lasted for longest first, at most 20; UnsettledCount is the number
+	// of all of them.
+	Unsettled      []Unsettled `json:"unsettled,omitzero"`
+	UnsettledCount int         `json:"unsettled_count,omitzero"`
 	// Missed are the newest jobs known to this worker whose times were passed over because no worker ran when
 	// they were due.
 	Missed []Missed `json:"missed,omitzero"`

@@ -2,6 +2,7 @@ package status
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -40,6 +41,35 @@ const (
 	CauseLost        = "lost attempt"  // an attempt ended with its process, or was given up
 	CauseTurn        = "turn"          // no particular reason
 )
+
+// Unsettled is a space in which nodes do not converge: they change what they read, directly or through each other.
+type Unsettled struct {
+	Space string `json:"space"`
+	// Nodes are the first of those that were held back when that was noticed, Count is the number of all.
+	Nodes []string `json:"nodes"`
+	Count int      `json:"count"`
+	// Way is a way round through nodes of the space: a node, the place that it writes, the node that reads that, and so on. It is nil if none
+	// was found, as when the way leads through other spaces.
+	Way   []string  `json:"way,omitzero"`
+	Since time.Time `json:"since"`
+}
+
+// Round returns the way as text, with the first node again at its end; "" if there is none. Places are named if they differ from the node
+// that writes them.
+func (u *Unsettled) Round() string {
+	if len(u.Way) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i := 0; i+1 < len(u.Way); i += 2 {
+		b.WriteString(u.Way[i])
+		if u.Way[i+1] != u.Way[i] {
+			b.WriteString(" (" + u.Way[i+1] + ")")
+		}
+		b.WriteString(" -> ")
+	}
+	return b.String() + u.Way[0]
+}
 
 // Load is a space with many waiting events.
 type Load struct {

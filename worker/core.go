@@ -19,6 +19,10 @@ type core struct {
 	engine  *engine
 	tracing tracing
 	tasks   *tasks.List
+	clock   runClock
+	// recording is whether runs are recorded for questions.
+	recording recording
+	episode   episode
 }
 
 // Performs reports whether a stream is one on which the end of an action, or a value of an input, is reported.
@@ -49,12 +53,15 @@ func (c *core) trace() space.Trace {
 			c.engine.runs.add(RunKey{c.of.Space, i.Node})
 		}
 		c.tracing.watch.stop(i.Node, i.Kind)
+		c.clock.ran(&i)
 	}}
 	t.RunBegan = func(node string, kind space.NodeKind) {
 		c.of.Code.Runs(node)
 		c.tracing.watch.start(kind)
+		c.clock.begin(node, false)
 	}
-	t.HandleStart, t.HandleEnd, t.Program = c.begins, c.tracing.ended, c.changed
+	t.HandleStart, t.HandleEnd, t.Program = c.begins, c.ended, c.changed
+	t.Unsettled = func(nodes []string) { c.episode.deferred = slices.Clone(nodes) }
 	if c.tracing.spans.tracer != nil {
 		t.PassEnd = c.tracing.spans.passEnd
 	}
@@ -63,6 +70,7 @@ func (c *core) trace() space.Trace {
 
 // begins records the start of a handler.
 func (c *core) begins(ev *model.Event) model.Trace {
+	c.clock.begin(ev.Stream, true)
 	c.of.Code.Handles(ev.Stream, ev.ID, c.Seq(), c.AttemptRecorded(ev.Stream, ev.ID), c.Program().HandlerLimit(ev.Stream))
 	if c.tracing.spans.tracer == nil {
 		return ev.Trace
@@ -70,11 +78,20 @@ func (c *core) begins(ev *model.Event) model.Trace {
 	return c.tracing.spans.handleStart(ev)
 }
 
+// ended records the end of an attempt at an event.
+func (c *core) ended(i space.HandleInfo) {
+	c.clock.handled(&i)
+	c.tracing.ended(i)
+}
+
 // Settle makes one pass.
 func (c *core) Settle(now time.Duration) host.Ready {
 	c.tracing.spans.beginPass()
 	r := c.Space.Settle(now)
 	c.tracing.watch.report(c.Space)
+	c.clock.flush()
+	c.expire(now)
+	c.follow()
 	if rec := c.Recorder(); rec.Busy(c.of.Now() - now) {
 		found := rec.Markers()
 		last := found[len(found)-1]

@@ -32,7 +32,8 @@ const StuckAfter = host.StuckAfter
 // Worker hosts the spaces of its partitions, each with a graph. See the package comment.
 type Worker struct {
 	*host.Worker
-	runs *RunCounts
+	runs    *RunCounts
+	profile *profile
 }
 
 // New returns a worker that is not running yet.
@@ -48,7 +49,8 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Worker{w, e.runs}, nil
+	w.AddFigures(e.unsettled.describe)
+	return &Worker{w, e.runs, e.profile}, nil
 }
 
 // Runs returns the number of runs of every computation on this worker, whether or not the run was committed.
@@ -59,6 +61,10 @@ func (w *Worker) Runs() map[RunKey]uint64 { return w.runs.all() }
 type engine struct {
 	cfg  *Config
 	runs *RunCounts
+	// profile measures runs while there are questions about them.
+	profile *profile
+	// unsettled are the spaces in which nodes do not converge.
+	unsettled unsettled
 	// performing limits the concurrent attempts at tasks; nil in an attachment.
 	performing *tasks.Slots
 	// offers hand tasks to performers; nil if the bus cannot, and in an attachment.
@@ -66,7 +72,7 @@ type engine struct {
 }
 
 func newEngine(cfg *Config) *engine {
-	return &engine{cfg: cfg, runs: newRunCounts(), performing: tasks.NewSlots(cfg.Performing)}
+	return &engine{cfg: cfg, runs: newRunCounts(), profile: &profile{}, performing: tasks.NewSlots(cfg.Performing)}
 }
 
 // config returns the configuration of the process that hosts the spaces.
@@ -119,7 +125,7 @@ func limitError(o *host.Overrun) error {
 
 // NewCore makes the core of a space.
 func (p program) NewCore(of *host.Access, st model.SpaceState, r *replica.Replica) (host.Core, error) {
-	c := &core{of: of, engine: p.engine, tracing: tracing{space: of.Space, cfg: p.engine.cfg, spans: spans{tracer: p.engine.cfg.Tracer, space: of.Space}}}
+	c := &core{of: of, engine: p.engine, clock: runClock{profile: p.engine.profile, space: of.Space}, tracing: tracing{space: of.Space, cfg: p.engine.cfg, spans: spans{tracer: p.engine.cfg.Tracer, space: of.Space}}}
 	var err error
 	if c.Space, err = space.New(c.settings(), p.Program, r); err != nil {
 		return nil, err

@@ -91,7 +91,7 @@ func (n subjects) follows() []string {
 
 // endpoints are what readers and clients ask. Requests in the name of a principal have a token more, and processes ask each other at
 // endpoints of their own.
-var endpoints = []string{"get", "watch", "tree", "receipt", "dead"}
+var endpoints = []string{"get", "watch", "tree", "receipt", "dead", "why", "lane", "graph"}
 
 // asks returns the subjects needed for demand, and for requests to workers and to endpoints of services.
 func (n subjects) asks(endpoints ...string) []string {

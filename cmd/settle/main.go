@@ -37,6 +37,11 @@ type cli struct {
 	Receipts receiptsCmd `cmd:"" group:"Documents and events" help:"List receipts: how the events of a space ended, newest last."`
 	Timers   timersCmd   `cmd:"" group:"Documents and events" help:"List timers, delayed events and jobs of a space."`
 	Tree     treeCmd     `cmd:"" group:"Documents and events" help:"Print the events that an event has caused, and their outcomes."`
+	Log      logCmd      `cmd:"" group:"Documents and events" help:"Print commits of a space: what changed, from which value to which, and why."`
+	History  historyCmd  `cmd:"" group:"Documents and events" help:"Print the past values of a document, and which event each follows from."`
+	Why      whyCmd      `cmd:"" group:"Documents and events" help:"Explain a node, a document or an event: why it ran or was changed last, and why it does not run now."`
+	Lane     laneCmd     `cmd:"" group:"Documents and events" help:"Print what waits in a space, and why."`
+	Graph    graphCmd    `cmd:"" group:"Documents and events" help:"Print the nodes of a space, their states and edges."`
 	Dead     deadCmd     `cmd:"" group:"Documents and events" help:"List dead letters: events that failed or were refused."`
 	Redrive  redriveCmd  `cmd:"" group:"Documents and events" help:"Send dead letters again."`
 	Dismiss  dismissCmd  `cmd:"" group:"Documents and events" help:"Dismiss dead letters."`
@@ -64,6 +69,7 @@ type cli struct {
 	May      mayCmd      `cmd:"" name:"who-may" group:"Access" help:"Print the rules about access, or the principals that may send or read something."`
 
 	Fleet       fleetCmd       `cmd:"" group:"Operation" help:"List workers, coordinators, the owners of partitions, and backlogs."`
+	Top         topCmd         `cmd:"" group:"Operation" help:"Print which spaces and nodes take most time, on all workers."`
 	Where       whereCmd       `cmd:"" group:"Operation" help:"Print a space's NATS subjects and buckets."`
 	Doctor      doctorCmd      `cmd:"" group:"Operation" help:"Check a deployment: report problems, and what can be lost."`
 	Provision   provisionCmd   `cmd:"" group:"Operation" help:"Create the missing parts of a deployment, and check the existing ones."`

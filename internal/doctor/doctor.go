@@ -75,6 +75,7 @@ const (
 	CheckVersions    = "versions"
 	CheckStuck       = "stuck spaces"
 	CheckGivenUp     = "given up"
+	CheckConvergence = "convergence"
 	CheckBacklog     = "backlog"
 	CheckTimers      = "timers"
 	CheckWaking      = "waking"

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +33,7 @@ func (j *judge) processes() {
 	j.unserved()
 	j.stuck()
 	j.givenUp()
+	j.convergence()
 	j.backlog()
 	j.timers()
 	j.waking()
@@ -251,6 +253,39 @@ func (j *judge) givenUp() {
 	}
 	if fine {
 		j.ok(CheckGivenUp, "no handler or node that was given up has still to return")
+	}
+}
+
+// unsettledWarning is how long nodes may not converge before that is reported.
+const unsettledWarning = 10 * time.Second
+
+// convergence reports spaces in which nodes run again and again.
+func (j *judge) convergence() {
+	found := 0
+	for i := range j.fleet.Workers {
+		m := &j.fleet.Workers[i]
+		if m.Figures == nil {
+			continue
+		}
+		for k := range m.Figures.Unsettled {
+			u := &m.Figures.Unsettled[k]
+			age := j.fleet.At.Sub(u.Since)
+			if age < unsettledWarning {
+				continue
+			}
+			if found++; found > maxNamed {
+				continue
+			}
+			text := fmt.Sprintf("space %s, on %s, for %v: %s", u.Space, m.ID, age.Round(time.Second), cmp.Or(u.Round(), strings.Join(u.Nodes, ", ")))
+			j.bad(Warning, CheckConvergence, text, "Each run changes what makes another one run. They are held back for up to 30 s at a time, so that documents are late, and each round is a commit.",
+				"Let a computation write nothing that it reads, directly or through others. `settle graph "+u.Space+"` marks the circle; `settle why "+u.Space+" "+u.Nodes[0]+"` shows what changes.")
+		}
+	}
+	switch {
+	case found > maxNamed:
+		j.bad(Warning, CheckConvergence, fmt.Sprintf("%d more spaces do not converge", found-maxNamed), "See above.", "See above.")
+	case found == 0:
+		j.ok(CheckConvergence, "no computations that run again and again, for longer than %v", unsettledWarning)
 	}
 }
 

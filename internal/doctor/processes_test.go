@@ -139,6 +139,9 @@ var fleets = []struct {
 	{"handlers that were given up", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 3 }, Warning, "! given up worker w2 has 3 goroutines in handlers or nodes that were given up and have not returned|At 100, no more is given up|restart the worker", "worker w1 has|No more is given up"},
 	{"as many as may be", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 100 }, Failure, "✗ given up worker w2 has 100 goroutines|No more is given up", "has still to return"},
 	{"all have returned", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 0 }, OK, "✓ given up no handler or node that was given up has still to return", "goroutine"},
+	{"computations that do not converge", unsettled(10*time.Second, "a", "sum/x", "b", "b"), Warning, "! convergence space turn, on w1, for 10s: a (sum/x) -> b -> a Each run changes|`settle graph turn` marks the circle; `settle why turn a`", "again and again, for longer"},
+	{"those whose way round is not known", unsettled(time.Minute), Warning, "on w1, for 1m0s: a, b Each run", ""},
+	{"those that have just begun", unsettled(9 * time.Second), OK, "✓ convergence no computations that run again and again", "space turn"},
 	{"a backlog", func(f *fleet.Fleet) { f.Partitions[1].Events, f.Partitions[1].Oldest = 120_003, noon.Add(-time.Hour) }, Warning, "partition 1: 120003 events since the first that is not known to be handled, 1h0m0s ago|add workers, or send less", "partition 0:"},
 	{"a backlog that is mostly of one space", func(f *fleet.Fleet) {
 		p := &f.Partitions[1]
@@ -298,5 +301,12 @@ func TestRewinds_AreSaidAsTheyAreNoted(t *testing.T) {
 		if text := strings.Join(got, " + "); text != c.want {
 			t.Errorf("%s: it is said %q, want %q", name, text, c.want)
 		}
+	}
+}
+
+// unsettled puts a space on w1 whose nodes have not converged for so long.
+func unsettled(age time.Duration, way ...string) func(*fleet.Fleet) {
+	return func(f *fleet.Fleet) {
+		f.Workers[0].Figures.Unsettled = []status.Unsettled{{Space: "turn", Nodes: []string{"a", "b"}, Count: 2, Way: way, Since: noon.Add(-age)}}
 	}
 }

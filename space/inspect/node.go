@@ -10,6 +10,7 @@ package inspect
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -49,6 +50,15 @@ type Node struct {
 	// Root is what makes the node live regardless of readers, "" if nothing does.
 	Root string
 }
+
+// observer begins the ids of nodes that stand for the observers of a document.
+const observer = "observe:"
+
+// ObserverOf returns the id of the node that stands for the observers of a document.
+func ObserverOf(doc string) string { return observer + doc }
+
+// Observed is the inverse of ObserverOf, and returns false for any other node.
+func Observed(id string) (doc string, is bool) { return strings.CutPrefix(id, observer) }
 
 // Values of Node.Status.
 const (

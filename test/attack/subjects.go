@@ -66,7 +66,7 @@ func (n *names) questions() (all []string) {
 			all = append(all, api+r)
 		}
 	}
-	for _, endpoint := range []string{"tree", "receipt", "dead", "get", "watch", "read", "status", "spaces", n.mark} {
+	for _, endpoint := range []string{"tree", "receipt", "dead", "get", "watch", "read", "status", "spaces", "why", "lane", "graph", "top-w1", "asked-w1", n.mark} {
 		all = append(all, n.prefix+".api."+endpoint)
 	}
 	for _, verb := range []string{"PING", "INFO", "STATS"} {

@@ -24,6 +24,7 @@ type host struct {
 	start beginning
 	*lifetime
 	inbox *inbox
+	looks looks
 	loop  *loop // of the components below
 
 	code Code

@@ -1,0 +1,91 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle/status"
+)
+
+// unsettled are the spaces of a worker in which nodes do not converge.
+type unsettled struct {
+	mu sync.Mutex
+	by map[string]*status.Unsettled
+}
+
+// maxUnsettled is how many of them a worker reports, and maxUnsettledNodes how many nodes of each.
+const (
+	maxUnsettled      = 20
+	maxUnsettledNodes = 10
+)
+
+func (u *unsettled) begin(s *status.Unsettled) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.by == nil {
+		u.by = map[string]*status.Unsettled{}
+	}
+	u.by[s.Space] = s
+}
+
+// end removes an episode, unless another one of the space has begun.
+func (u *unsettled) end(s *status.Unsettled) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.by[s.Space] == s {
+		delete(u.by, s.Space)
+	}
+}
+
+// describe adds those that have lasted for longest to the figures of the worker.
+func (u *unsettled) describe(f *status.Figures) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, s := range u.by { // any order: sorted below
+		f.Unsettled = append(f.Unsettled, *s)
+	}
+	slices.SortFunc(f.Unsettled, func(a, b status.Unsettled) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space))
+	})
+	f.UnsettledCount = len(f.Unsettled)
+	f.Unsettled = f.Unsettled[:min(len(f.Unsettled), maxUnsettled)]
+}
+
+// episode is a stretch of passes that defer nodes, because they do not converge.
+type episode struct {
+	// deferred are the nodes of a pass with which an episode begins; nil if none has begun in this pass.
+	deferred []string
+	now      *status.Unsettled // nil if there is none
+	forget   func() bool
+}
+
+// follow reports the beginning and the end of episodes. It is called after each pass.
+func (c *core) follow() {
+	e := &c.episode
+	if e.now != nil && (e.deferred != nil || !c.Recorder().NonConverging()) {
+		e.forget()
+		c.engine.unsettled.end(e.now)
+		e.now = nil
+	}
+	if e.deferred == nil {
+		return
+	}
+	nodes := e.deferred[:min(len(e.deferred), maxUnsettledNodes)]
+	s := &status.Unsettled{Space: c.of.Space, Nodes: nodes, Count: len(e.deferred), Since: time.Now().UTC()}
+	e.deferred = nil
+	snapshot := c.Inspect()
+	for _, id := range nodes {
+		if s.Way = snapshot.WayRound(id); s.Way != nil {
+			break
+		}
+	}
+	c.of.Warn("computations do not converge: each run changes what makes another one run; they are held back, up to 30 s at a time", c.of.Space,
+		"space", c.of.Space, "nodes", strings.Join(nodes, ", "), "deferred", s.Count, "round", s.Round())
+	e.now = s
+	e.forget = context.AfterFunc(c.of.Ctx, func() { c.engine.unsettled.end(s) })
+	c.engine.unsettled.begin(s)
+}
