@@ -27,7 +27,7 @@ def fan(n):
 workflow("NAME", NAME)
 `
 
-// BenchmarkActions runs workflows with actions that do nothing, on an embedded server: n/op is per action.
+// BenchmarkActions runs workflows with actions that do nothing, on an embedded server.
 func BenchmarkActions(b *testing.B) {
 	for _, c := range []struct {
 		shape             string
@@ -46,11 +46,10 @@ func benchmarkActions(b *testing.B, shape string, spaces, per int) {
 	p := settle.NewProgram("bench")
 	w := flow.New(p)
 	w.Starlark("noops.star", []byte(strings.ReplaceAll(noops, "NAME", shape)))
-	flow.Perform(w, "noop", func(context.Context, struct {
+	type numbered struct {
 		I int `json:"i"`
-	}) (int, error) {
-		return 1, nil
-	})
+	}
+	flow.Perform(w, "noop", func(context.Context, numbered) (int, error) { return 1, nil })
 	if err := w.Register(); err != nil {
 		b.Fatal(err)
 	}

@@ -208,8 +208,7 @@ func (q *quick) number() (v Value) {
 // value reads a value that is nested in depth containers.
 func (q *quick) value(depth int) Value {
 	switch b := q.next(); {
-	case q.other || depth > MaxDepth:
-		q.other = true
+	case q.other:
 	case b == '{':
 		return q.object(depth + 1)
 	case b == '[':
@@ -229,6 +228,10 @@ func (q *quick) value(depth int) Value {
 }
 
 func (q *quick) array(depth int) Value {
+	if depth > MaxDepth {
+		q.other = true
+		return Value{}
+	}
 	q.must("[")
 	base := len(q.elements)
 	for more := !q.skip("]"); more && !q.other; {
@@ -238,8 +241,7 @@ func (q *quick) array(depth int) Value {
 			q.must("]")
 		}
 	}
-	if q.other || depth > MaxDepth {
-		q.other = true
+	if q.other {
 		return Value{}
 	}
 	v := arrayOf(append([]Value(nil), q.elements[base:]...))
@@ -249,6 +251,10 @@ func (q *quick) array(depth int) Value {
 
 // object reads an object with its keys in order.
 func (q *quick) object(depth int) Value {
+	if depth > MaxDepth {
+		q.other = true
+		return Value{}
+	}
 	q.must("{")
 	base := len(q.members)
 	for more := !q.skip("}"); more && !q.other; {
@@ -264,8 +270,7 @@ func (q *quick) object(depth int) Value {
 			q.must("}")
 		}
 	}
-	if q.other || depth > MaxDepth {
-		q.other = true
+	if q.other {
 		return Value{}
 	}
 	v := q.build(q.members[base:])

@@ -97,8 +97,12 @@ func printRuns(io streams, list []*flow.Status) {
 			more = strings.TrimSpace(more + " " + s.Attributes.String())
 		}
 		rows[i] = []cell{
-			{text: s.ID, code: bold}, {text: s.Workflow}, {text: string(s.State), code: runColors[s.State]},
-			{text: at(now, started)}, {text: brief(end.Sub(started)), right: true}, {text: more},
+			{text: s.ID, code: bold},
+			{text: s.Workflow},
+			{text: string(s.State), code: runColors[s.State]},
+			{text: at(now, started)},
+			{text: brief(end.Sub(started)), right: true},
+			{text: more},
 		}
 	}
 	screen.table([]string{"RUN", "WORKFLOW", "STATE", "STARTED", "FOR", ""}, rows)

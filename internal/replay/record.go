@@ -272,6 +272,10 @@ func (r *recorder) step(at time.Time, tx *model.Tx) {
 	if tx.Later != nil || ownWrites(tx.By) {
 		return
 	}
+	if _, is := model.EndOf(tx.By); is {
+		r.end(at, tx)
+		return
+	}
 	s := RecordedStep{At: at}
 	for i := range tx.Writes {
 		if r.isCell(tx.Writes[i].Doc) {
@@ -280,6 +284,16 @@ func (r *recorder) step(at time.Time, tx *model.Tx) {
 	}
 	if len(s.Writes) > 0 {
 		r.Steps = append(r.Steps, s)
+	}
+}
+
+// end records the ends of tasks that the owner has reported: in a replay nothing performs them, so they are events from
+// outside.
+func (r *recorder) end(at time.Time, tx *model.Tx) {
+	for i := range tx.Sends {
+		m := &tx.Sends[i]
+		r.at[[2]string{m.Stream, m.ID}] = len(r.Steps)
+		r.Steps = append(r.Steps, RecordedStep{At: at, Stream: m.Stream, Event: model.NameOf(m.ID), Payload: m.Payload})
 	}
 }
 

@@ -39,10 +39,10 @@ var linkRules = []linkRule{
 	// nats.go alone is 208 packages, 191 of the standard library among them.
 	{"bus", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 240},
 	{"program", []string{natsServer, exporters, testKit}, 160},
-	{".", []string{exporters, sdk, testKit}, 352},
+	{".", []string{exporters, sdk, testKit}, 353},
 	{"cmd/coordinator", []string{natsServer, starlark, memdb, testKit, spaceCore}, 527},
-	{"spaceworker", []string{testKit}, 602},
-	{"cmd/spaceworker", []string{testKit}, 604},
+	{"spaceworker", []string{testKit}, 603},
+	{"cmd/spaceworker", []string{testKit}, 605},
 	{"cmd/settle", []string{sdk}, 584},
 }
 

@@ -149,7 +149,7 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 		f.noteHung(ev, tx.Receipt)
 	}
 	app, isApp := strings.CutPrefix(tx.By, "app ")
-	action, isEnd := strings.CutPrefix(tx.By, "perform ")
+	action, isEnd := model.EndOf(tx.By)
 	switch {
 	case told:
 		f.told(tx, ev, after)

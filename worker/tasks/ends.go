@@ -59,7 +59,7 @@ func (l *List) end(t *task, payload model.Value, size int) bool {
 	if l.host.Ctx.Err() != nil || t.gone || l.core == nil || l.ends.bytes > 0 && l.ends.bytes+size > maxOwnEnds {
 		return false
 	}
-	n, err := l.core.Transact("perform "+t.action, func(tx *space.Tx) error {
+	n, err := l.core.Transact(model.EndBy(t.action), func(tx *space.Tx) error {
 		tx.Send(l.host.Space, t.action, payload)
 		return tx.Err()
 	})

@@ -163,7 +163,7 @@ func (w Workload) Sends(space, stream, id string, depth int) []Sent {
 }
 
 // Ends reports whether a transaction is one by which a space reports the end of a task to itself.
-func Ends(tx *model.Tx) bool { return tx.By == "perform "+Job }
+func Ends(tx *model.Tx) bool { return tx.By == model.EndBy(Job) }
 
 // JobKey returns the key of the task whose end an event of the lane reports, "" if it reports none.
 func JobKey(id string) string {
