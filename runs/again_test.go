@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,65 @@ func TestRetry_OfARunWhoseStepsAreUndoneIsRefused(t *testing.T) {
 	w.refused(Undone, "undo steps of run r", StreamRetry, `{"run":"r"}`)
 	w.refused(Undone, "undo steps of run r", StreamReset, `{"run":"r","step":1}`)
 	w.clean()
+}
+
+// Undo steps that a cancellation has left out have undone nothing.
+func TestRetry_AfterACancellationThatUndidNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, trip, inStarlark(t, tripActions), simkit.Options{})
+	w.start("r", `{"stops":["Riga","Bonn"],"cents":1}`)
+	action, task, _ := w.task()
+	w.end(action, task)
+	w.send(StreamCancel, "", `{"run":"r","why":"not needed","at_once":true}`)
+	if got := w.outcome("r"); got != "error CancelledError: not needed" {
+		t.Fatal(got)
+	}
+	w.operate(StreamRetry, `{"run":"r"}`)
+	if got := w.outcome("r"); got == "running" || strings.HasPrefix(got, "error") {
+		t.Error(got)
+	}
+	w.clean()
+}
+
+// A run that has failed before its first action keeps the deadline of its start.
+func TestRetry_OfTheFirstStepKeepsTheDeadlineOfTheStart(t *testing.T) {
+	t.Parallel()
+	w, _ := unstable(t, false, "    fail('wrong')\n    return inc(n)")
+	w.send(StreamStart, "", `{"workflow":"w","run":"r","deadline":"1h"}`)
+	w.deploy("load(\"actions\", \"inc\", \"shaky\")\ndef run(n = 1):\n    return wait(\"go\")\nworkflow(\"w\", run)\n")
+	w.operate(StreamRetry, `{"run":"r","latest":true}`)
+	if got := w.outcome("r"); got != "running" {
+		t.Fatal(got)
+	}
+	w.advance(time.Hour)
+	if got := w.outcome("r"); !strings.HasPrefix(got, "error DeadlineError") {
+		t.Error(got)
+	}
+	w.clean()
+}
+
+// What is kept of a long run suffices for a retry, also where its first steps are dropped.
+func TestRetry_OfARunOfManyPages(t *testing.T) {
+	t.Parallel()
+	for n := 13; n <= 19; n++ {
+		w, s := unstable(t, false, fmt.Sprintf("    x = \"\"\n    for i in range(%d):\n        x = shaky(str(i) + \"x\" * 40000)\n    inc(len(x))\n    return shaky(7)", n))
+		w.start("r", "{}")
+		for i := range n {
+			w.end("shaky", w.taskOf("shaky"))
+			if i == n-1 {
+				s.failures = 1
+			}
+		}
+		w.perform()
+		if got := w.outcome("r"); got != "error Offline: no route" {
+			t.Fatal(n, got)
+		}
+		w.operate(StreamRetry, `{"run":"r"}`)
+		if got := w.outcome("r"); got != "7" {
+			t.Error(n, got)
+		}
+		w.clean()
+	}
 }
 
 // A deadline that has passed begins anew with a retry.

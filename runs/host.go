@@ -156,7 +156,7 @@ func textOf(rec *record, p plan) string {
 // advance makes a step of a run in memory. A run whose records have become too many fails in place of it.
 func (h *host) advance(e *entry, at head, rec *record) (err error) {
 	d := e.d
-	if d.since > maxLog && d.run.Undoing() == nil || d.since > 2*maxLog {
+	if rec.Resume == nil && (d.since > maxLog && d.run.Undoing() == nil || d.since > 2*maxLog) {
 		*rec = record{Now: rec.Now, Abort: &workflow.Failed{Type: workflow.LimitError, Message: fmt.Sprintf("its steps since the last snapshot have %d bytes; its state is larger than %d bytes, so that it cannot be stored: keep what is large elsewhere, and references to it in variables", d.since, maxSnapshot)}}
 	}
 	last := step{at: at, load: h.tx.Peek(load)}

@@ -55,9 +55,8 @@ func (h *host) dropPages(id string, from, to int) {
 // begin with the first.
 func (h *host) keepSteps(id string, e *entry) {
 	from, to, total := e.d.first, e.last.page+1, 0
-	if snapshot := h.tx.Peek(snapshotDoc(id)); !snapshot.IsAbsent() && from == 0 {
-		h.tx.Delete(snapshotDoc(id))
-	} else if !snapshot.IsAbsent() {
+	snapshot := h.tx.Peek(snapshotDoc(id))
+	if !snapshot.IsAbsent() {
 		total = len(snapshot.String())
 	}
 	first := to
@@ -70,6 +69,10 @@ func (h *host) keepSteps(id string, e *entry) {
 			break
 		}
 		first, total = page, total+size
+	}
+	if !snapshot.IsAbsent() && first == 0 { // the run can be made again from its first record
+		h.tx.Delete(snapshotDoc(id))
+		total -= len(snapshot.String())
 	}
 	h.dropPages(id, from, first)
 	h.tx.Set(Doc(id), first, inPages, inFrom)

@@ -81,7 +81,7 @@ func (h *host) rewind(ev *model.Event, id string, at head, to int, in *resume) (
 	if !running && doc.Get(inPages).IsAbsent() {
 		return model.Value{}, refuse(NotKept, "the steps of run %s are not kept any more; start another run", id)
 	}
-	if undoing := doc.Get("undoing"); !undoing.IsAbsent() || !doc.Get("error").Get("undone").IsAbsent() {
+	if undid(doc) {
 		return model.Value{}, refuse(Undone, "undo steps of run %s have been executed, or are being executed: what it has done before them does not hold any more; start another run", id)
 	}
 	l := &log{id: id, doc: doc, read: func(name string) model.Value { return h.tx.Peek(name) }}
@@ -103,6 +103,9 @@ func (h *host) rewind(ev *model.Event, id string, at head, to int, in *resume) (
 		h.tx.Set(Doc(id), cause, "cause") // so that children are started anew
 	}
 	h.dropRecords(l, d, last)
+	if was, _ := doc.Get("version").AsString(); was != version && !h.tx.Peek(snapshotDoc(id)).IsAbsent() {
+		h.tx.Delete(snapshotDoc(id)) // of the other version
+	}
 	in.Gen = h.reopen(l, version, running, in.Reset)
 	e, from := &entry{set: h.set, d: d}, head{d.n, d.hash}
 	h.cache.drop(id)
@@ -115,6 +118,14 @@ func (h *host) rewind(ev *model.Event, id string, at head, to int, in *resume) (
 		return model.Value{}, err
 	}
 	return model.Object(model.F("run", id), model.F("steps", to)), h.tx.Err()
+}
+
+// undid reports whether undo steps of a run have been executed, or are being executed.
+func undid(doc model.Value) bool {
+	undone := doc.Get("error").Get("undone")
+	steps, _ := undone.Get("steps").AsInt()
+	failed, _ := undone.Get("failed").AsInt()
+	return !doc.Get("undoing").IsAbsent() || steps+failed > 0
 }
 
 // fitting returns the run after its first steps, in its own version, or in that of the program if the payload
@@ -198,9 +209,9 @@ func again(l *log, d *driver, rec *record, version string) error {
 	case last.Begin && version == was:
 		return refuse(Invalid, "run %s failed before its first action, and would do so again: start a run with other arguments, or try it with the latest version of the program", l.id)
 	case last.Begin:
-		rec.Begin = true
+		rec.Begin, rec.Deadline = true, last.Deadline
 	case last.Resume != nil:
-		rec.Resume.Again, rec.Begin = last.Resume.Again, last.Begin
+		rec.Resume.Again, rec.Begin, rec.Deadline = last.Resume.Again, last.Begin, last.Deadline
 	case last.Done != nil:
 		rec.Resume.Again = []string{last.Done.Work}
 	case last.Failed != nil:
@@ -315,6 +326,9 @@ func (h *host) reopen(l *log, version string, running, reset bool) (gen int) {
 		}
 	}
 	h.tx.Set(Doc(l.id), string(Running), "state")
+	if !l.doc.Get("schedule").IsAbsent() {
+		h.resumeScheduled(l.id)
+	}
 	return int(resets)
 }
 
@@ -340,7 +354,7 @@ func (d *driver) resume(rec *record) []workflow.Input {
 	d.extend()
 	var in []workflow.Input
 	if rec.Begin {
-		in = append(in, workflow.Input{Now: d.now, Begin: d.args})
+		in = append(in, workflow.Input{Now: d.now, Begin: d.args, Deadline: rec.Deadline})
 	}
 	for _, id := range rec.Resume.Again {
 		in = append(in, workflow.Input{Now: d.now, Again: id})

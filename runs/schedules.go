@@ -346,6 +346,19 @@ func (s *Set) scheduleTimer(tx *space.Tx, ev *model.Event) (model.Value, error) 
 	return model.Value{}, h.act(x, x.Turn(h.moment(x)))
 }
 
+// resumeScheduled notes in its schedule that a run that had ended goes on.
+func (h *host) resumeScheduled(id string) {
+	name, _ := h.tx.Peek(Doc(id), "schedule").AsString()
+	x, err := h.schedule(name)
+	if err == nil && x != nil {
+		x.Resumed(id)
+		err = h.keep(x)
+	}
+	if err != nil {
+		h.tx.Fail(err)
+	}
+}
+
 // endScheduled notes in its schedule that a run has ended.
 func (h *host) endScheduled(id string, state State) {
 	name, is := h.tx.Peek(Doc(id)).Get("schedule").AsString()

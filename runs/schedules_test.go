@@ -285,6 +285,36 @@ func TestSchedule_SetAgainAndPaused(t *testing.T) {
 	x.clean()
 }
 
+// A run of a schedule that is tried again counts as running again.
+func TestSchedule_ARetriedRunIsRunningAgain(t *testing.T) {
+	t.Parallel()
+	x := newTimetable(t, declared(t, "1", nil))
+	x.set(`"workflow":"w","every":"1h","overlap":"skip"`)
+	x.advance(time.Hour)
+	var id string
+	for name := range x.s.Value(Index).All() {
+		id = name
+	}
+	x.send(StreamCancel, "", fmt.Sprintf(`{"run":%q}`, id))
+	if got := x.state("last.state"); got != `"cancelled"` {
+		t.Fatal(got)
+	}
+	x.send(StreamRetry, "", fmt.Sprintf(`{"run":%q}`, id))
+	if got := x.state("last.state"); got != `"running"` {
+		t.Error(got)
+	}
+	before := x.s.Value(Index).Len()
+	x.advance(time.Hour)
+	if n := x.s.Value(Index).Len(); n != before {
+		t.Errorf("%d runs, want %d: the occurrence is skipped while the run goes on", n, before)
+	}
+	x.send(StreamSignal, "", fmt.Sprintf(`{"run":%q,"signal":"end"}`, id))
+	x.advance(time.Hour)
+	if n := x.s.Value(Index).Len(); n != before+1 {
+		t.Errorf("%d runs, want %d", n, before+1)
+	}
+}
+
 func TestSchedule_TriggerBackfillAndDelete(t *testing.T) {
 	t.Parallel()
 	x := newTimetable(t, declared(t, "1", nil))

@@ -90,6 +90,9 @@ func TestUndo_TheRunIsRunningAndSaysWhyUntilItHasEnded(t *testing.T) {
 		t.Errorf("%s %s", task.Key, task.In)
 	}
 	w.perform()
+	if h := w.history("r"); !strings.Contains(h, "free") {
+		t.Errorf("the history does not name the undo steps: %s", h)
+	}
 	if got := w.outcome("r"); got != "error CancelledError: not needed" {
 		t.Error(got)
 	}

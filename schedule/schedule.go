@@ -284,6 +284,17 @@ func (s *Schedule) refusesFill(from, to time.Time, rule Overlap, now int64) *Ref
 	return nil
 }
 
+// Resumed notes that a run of the schedule that had ended goes on.
+func (s *Schedule) Resumed(run string) {
+	if !slices.Contains(s.Active, run) && len(s.Active) < maxRunning {
+		s.Active = append(s.Active, run)
+	}
+	if s.Last != nil && s.Last.Run == run {
+		s.Last.State, s.Last.Ended = "running", 0
+	}
+	s.refresh()
+}
+
 // Ended notes that a run of the schedule has ended.
 func (s *Schedule) Ended(run, state string, now int64) {
 	s.Active = slices.DeleteFunc(s.Active, func(id string) bool { return id == run })

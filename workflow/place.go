@@ -5,11 +5,17 @@ import (
 	"strings"
 )
 
-// ActionOf returns the action that work of that ID calls, and the line of the call; "" if the graph has no such
-// call.
+// ActionOf returns the action that work of that ID calls, or the workflow that it starts a run of, and the line of the
+// call; "" if the graph has no such call. Of an undo step it is the first call that can be meant.
 func (g *Graph) ActionOf(work string) (action string, line int32) {
 	fn := 0
 	segments := strings.Split(work, ".")
+	if undo, is := strings.CutPrefix(segments[0], "undo"); is && len(segments) > 1 && undo != "" {
+		segments = segments[1:]
+		if fn = g.registers(segments[0]); fn < 0 {
+			return "", 0
+		}
+	}
 	for i, segment := range segments { // each but the last is a call of a function
 		if fn < 0 || fn >= len(g.Funcs) {
 			return "", 0
@@ -19,13 +25,23 @@ func (g *Graph) ActionOf(work string) (action string, line int32) {
 		case call == nil:
 			return "", 0
 		case i == len(segments)-1:
-			return call.Action, n.Line
+			return call.Action + call.Child, n.Line
 		}
 		if fn = g.funcNamed(call.Func); fn < 0 {
 			return "", 0
 		}
 	}
 	return "", 0
+}
+
+// registers returns the first function that registers an undo step at a place, -1 if none does.
+func (g *Graph) registers(place string) int {
+	for i := range g.Funcs {
+		if n, _ := g.Funcs[i].callAt(place); n != nil && n.Kind == Compensate {
+			return i
+		}
+	}
+	return -1
 }
 
 func (g *Graph) funcNamed(name string) int {

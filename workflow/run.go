@@ -285,7 +285,11 @@ func (r *Run) advance() {
 			continue
 		}
 		if r.visits++; r.visits > maxVisits {
-			r.interrupt(&Failure{Name: LimitError, Message: fmt.Sprintf("%d steps without an action, a sleep or a wait: the workflow does not come to an end", maxVisits)}, r.Undoing() != nil)
+			why := &Failure{Name: LimitError, Message: fmt.Sprintf("%d steps without an action, a sleep or a wait: the workflow does not come to an end", maxVisits)}
+			r.interrupt(why, r.Undoing() != nil)
+			if !a.f.gone && r.outcome == nil { // an undo step, which goes on when the run fails
+				r.fail(a.f, why)
+			}
 			continue
 		}
 		if a.f.undoing == nil {

@@ -34,7 +34,7 @@ func TestPerform_ActionsOfAllSpacesInQueuesWithProgress(t *testing.T) {
 	defer probes()
 	wrong := background(t, "perform", "transcode", "--queue", "host-b", "--", "sh", "-c", `echo '"wrong"'`)
 	defer wrong()
-	right := background(t, "perform", "transcode", "--queue", "host-a", "--slots", "1", "--", "sh", "-c", `
+	right := background(t, "perform", "transcode", "--queue", "host-a", "--slots", "2", "--", "sh", "-c", `
 		test "$SETTLE_ATTEMPT" = 1 && echo "Offline: no route" >&2 && exit 1
 		echo '{"frame":7}' >&3
 		while ! test -e "`+dir+`/go"; do sleep 0.02; done

@@ -29,20 +29,20 @@ func (e *ends) forget(t *task) {
 }
 
 // commit lets the space report the outcome of a task to itself, and calls over in the loop. It returns false if the outcome
-// must be reported through the lane: another attempt follows, the space is being handed over, or too many outcomes wait to be handled.
+// must be reported through the lane: another attempt follows, a performer waits until it is stored, the space is being handed
+// over, or too many outcomes wait to be handled.
 // It is called by a goroutine beside the loop.
 func (l *List) commit(t *task, r *result, over func(*result)) bool {
-	if r.completion.Attempt > 0 {
+	if r.completion.Attempt > 0 || r.stored != nil {
 		return false
 	}
-	payload := r.completion.Value()
+	own, payload := *r, r.completion.Value()
 	size := len(payload.String())
 	made := make(chan bool, 1)
 	l.host.Call(func() {
 		ok := l.end(t, payload, size)
 		if ok {
-			t.stored = r.stored
-			over(r)
+			over(&own)
 		}
 		made <- ok
 	})
@@ -82,13 +82,7 @@ func (l *List) Undone(txs []uint64) {
 			continue
 		}
 		l.ends.forget(t)
-		action, c, told, stored := t.action, t.ended, t.reports, t.stored
-		t.stored = nil
-		l.host.Go(func() { // ends with the report, or with the host
-			c := l.report(l.host.Ctx, action, c, told)
-			if stored != nil {
-				stored(c != nil)
-			}
-		})
+		action, c, told := t.action, t.ended, t.reports
+		l.host.Go(func() { l.report(l.host.Ctx, action, c, told) }) // ends with the report, or with the host
 	}
 }

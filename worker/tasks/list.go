@@ -88,8 +88,6 @@ type task struct {
 	// tx is the number of the transaction that reports the outcome, 0 if none does, and size the size of its event.
 	tx   uint64
 	size int
-	// stored is called when that transaction is in the log, or the outcome in the lane; nil if no performer waits for it.
-	stored func(bool)
 	// place is the index in the queue, -1 if an attempt or a report is running.
 	place int
 	// gone reports that the task is not pending any more.
@@ -205,10 +203,6 @@ func (l *List) attemptsAt(a *performing, t *space.Task) int {
 
 // drop ends the running attempt at a task that is not pending any more.
 func (l *List) drop(t *task) {
-	if stored := t.stored; t.tx != 0 && stored != nil {
-		t.stored = nil
-		l.host.Go(func() { stored(true) }) // ends with the answer
-	}
 	l.ends.forget(t)
 	t.gone = true
 	if t.cancel != nil {

@@ -237,6 +237,20 @@ func TestCompensate_EveryFailureOfTheRunUndoes(t *testing.T) {
 	}
 }
 
+// An undo step of an attempted call that exceeds a bound ends the run; it does not leave it waiting.
+func TestCompensate_AnUndoStepOfAnAttemptThatDoesNotEndEndsTheRun(t *testing.T) {
+	t.Parallel()
+	b, e := begin(t, "    compensate(undo('outer'))\n    r = attempt(part(n))\n    return r.ok\ndef part(n):\n    compensate(spin())\n    return a(n)\ndef spin():\n    i = 1\n    while i:\n        if i == 2: a(i)")
+	e = b.want(b.failed(e.Start[0], "E"), `start undo ["outer"]#1`)
+	if e.Undoing == nil || e.Undoing.Name != workflow.LimitError {
+		t.Errorf("it undoes because of %v", e.Undoing)
+	}
+	e = b.done(e.Start[0], "null")
+	if got := undone(t, e); !strings.Contains(got, `"type":"LimitError"`) || !strings.Contains(got, `"undone":{"steps":1,"failed":1`) {
+		t.Error(got)
+	}
+}
+
 // During the undo steps, a bound that they exceed ends the run; its error is the first one.
 func TestCompensate_UndoStepsAreBounded(t *testing.T) {
 	t.Parallel()
