@@ -352,8 +352,8 @@ func TestLane_HasTheHeadAndWhatWaits(t *testing.T) {
 		if rc, err := s.FindReceipt(t.Context(), "flaky", settle.ID("w0")); err != nil || rc != nil {
 			t.Fatalf("the event has ended before its lane was seen: %+v, %v", rc, err)
 		}
-		if l.Head == nil || l.Head.Attempts == 0 || l.Queued < 5 {
-			continue
+		if l.Head == nil || l.Head.Attempts == 0 || l.Queued < 5 || l.Uncommitted > 0 {
+			continue // the commit of e1 may have been stored and not acknowledged to its owner
 		}
 		if l.Head.Event != "w0" || l.Head.Cause != "retry" || l.Head.Until.IsZero() || len(l.Pending) != 2 || l.Next != 2 || l.Pending[1].Ahead != 1 {
 			t.Errorf("%+v", l)
