@@ -279,10 +279,10 @@ func TestOffer_OneAtATimeWhileAllAreBusy(t *testing.T) {
 			o.pending(fmt.Sprint("k", i), space.TaskPending, `1`)
 		}
 		time.Sleep(time.Minute)
+		o.mu.Lock()
 		if n := len(o.made); n > 150 {
 			t.Errorf("100 tasks without performers are offered %d times in a minute", n)
 		}
-		o.mu.Lock()
 		o.absent = 0
 		o.mu.Unlock()
 		h := o.next()
