@@ -19,6 +19,11 @@ import (
 // tracked, so it should read whatever may change, or get another Version.
 func (t *Tx) Node(spec NodeSpec) {
 	if t.err != nil || t.rehearsal {
+		if t.preview != nil && t.err == nil {
+			if err := t.remakes(spec); err != nil {
+				t.fail(err)
+			}
+		}
 		return
 	}
 	err := spec.check()

@@ -158,9 +158,9 @@
 // reads. So it is run: an attempt that reads a foreign document that has not arrived, or the output of a node
 // that is not clean or has an upstream node that is not, is abandoned without a trace. The event then demands
 // what the attempt lacked, stays at the head of its lane, and is retried when that is available. An attempt
-// that lacks nothing has read only values that were up to date when it began: its own writes reach derived
-// documents after it has ended. The demand lasts until the event is handled, so each attempt gets further
-// than the one before.
+// that lacks nothing has read only values that were up to date when it began. What follows from its own writes
+// is computed within the attempt, without runs (docs/adr/0070). The demand lasts until the event is handled, so each attempt gets
+// further than the one before.
 //
 // That holds for nodes that converge. A computation that has been gated five passes in a row has no value to
 // wait for; an event then reads its present value (I6).

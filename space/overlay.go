@@ -16,12 +16,19 @@ const (
 type overlay struct {
 	after  []docValue
 	places map[*doc]int // indexes after, when there are many
+	// derived has the outputs of computations that follow from these documents and are others than the present ones.
+	derived map[*doc]model.Value
 }
 
 // current returns the document as the transaction sees it.
 func (o *overlay) current(d *doc) model.Value {
 	if i := o.place(d); i >= 0 {
 		return o.after[i].value
+	}
+	if o.derived != nil {
+		if v, ok := o.derived[d]; ok {
+			return v
+		}
 	}
 	return d.value
 }

@@ -164,6 +164,7 @@ type Stats struct {
 	Deferred                  uint64 // nodes held back because they did not converge
 	NodeErrors                uint64 // runs that returned an error
 	Runs                      uint64 // of computations and effects
+	Previews                  uint64 // calls of computations for handlers that read what follows from their own writes
 	Attempts                  uint64 // at handling events, including undone ones but not abandoned ones
 	Unconverged               uint64 // events that met conflicts for longer than the window
 	// Handlings that a refusal has undone: because of a conflict, because another runtime had made the

@@ -32,6 +32,8 @@ type Tx struct {
 	probe   dep // of the current read; not kept
 	// rehearsal marks a run that is made for comparison only.
 	rehearsal bool
+	// preview has what follows from the writes of the handler, and is not nil in a call that finds it out.
+	preview *preview
 	// speculative is a document that a write left unchanged because an undecided transaction had written the
 	// same value, nil if there is none.
 	speculative *doc
@@ -112,6 +114,7 @@ func (t *Tx) clear() {
 		t.kept = t.kept[:0]
 	}
 	t.stale, t.missing, t.speculative = nil, nil, nil
+	t.preview, t.derived = nil, nil
 }
 
 // Space returns the name of the transaction's space.

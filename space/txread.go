@@ -72,6 +72,9 @@ func (t *Tx) resolve(space, id string, path model.Path, how reading) (v model.Va
 		if d == nil {
 			return model.Value{}, true
 		}
+		if how != readNothing && len(t.after) > 0 && d.isWritten() {
+			t.derive(d, path, how == readShallow)
+		}
 		v, rest, hop := t.hop(d, path, how)
 		if t.note(d, path[:len(path)-len(rest)], how, hop) {
 			continue // its writer has run: look again

@@ -77,6 +77,9 @@ func (t *Tx) apply(d *doc, w model.Write) {
 		return
 	}
 	t.attempt.Writes = append(t.attempt.Writes, w)
+	if t.preview != nil && t.preview.of == t {
+		t.preview, t.derived = nil, nil // what followed from the earlier writes
+	}
 	if i := t.place(d); i >= 0 {
 		t.after[i].value = after
 		return
@@ -93,6 +96,9 @@ func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
 		d, err := t.graph.ensureDoc(docKey{doc: w.Doc})
 		if err != nil {
 			return nil, err
+		}
+		if len(w.Path) > 0 && len(t.after) > 0 && d.isWritten() {
+			t.derive(d, w.Path, false)
 		}
 		v, rest, hop := t.hop(d, w.Path, readLink)
 		if !hop {
