@@ -97,7 +97,7 @@ func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(w.Path) > 0 && len(t.after) > 0 && d.isWritten() {
+		if len(t.after) > 0 && mayLead(d, w.Path, t.node) {
 			t.derive(d, w.Path, false)
 		}
 		v, rest, hop := t.hop(d, w.Path, readLink)
