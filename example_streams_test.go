@@ -98,11 +98,10 @@ func ExampleStream_SetTimer() {
 	// true true true false
 }
 
-// What the sender must know is a result. An error is for a problem that an operator fixes before
+// What the sender must know is a result or a rejection. An error is for a problem that an operator fixes before
 // redriving the event.
 func ExampleRequest_Handle() {
 	type Ticket struct {
-		Full  bool
 		Place int
 		Price int
 	}
@@ -117,8 +116,8 @@ func ExampleRequest_Handle() {
 		switch {
 		case !ok: // an operator has to fix that: the event is a dead letter until then
 			return Ticket{}, errors.New("the garage has no tariff; set one, and redrive this event")
-		case cars.Len(tx) == places: // a result
-			return Ticket{Full: true}, nil
+		case cars.Len(tx) == places: // an answer
+			return Ticket{}, settle.Reject("full", "no place is left", nil)
 		}
 		place := cars.Len(tx) + 1
 		cars.Set(tx, plate, place)
@@ -129,15 +128,16 @@ func ExampleRequest_Handle() {
 	garage := w.Space("garage")
 	fmt.Println(settletest.Send(garage, park, "HH-A 1").Error)
 	tariff.Set(garage, 3)
-	for _, plate := range []string{"HH-A 1", "HH-B 2", "HH-C 3"} {
+	for _, plate := range []string{"HH-A 1", "HH-B 2"} {
 		fmt.Println(settletest.Call(garage, park, plate))
 	}
+	fmt.Println(settletest.Rejected(garage, park, "HH-C 3"))
 	fmt.Println(len(w.DeadLetters()), "dead letter")
 	// Output:
 	// the garage has no tariff; set one, and redrive this event
-	// {false 1 3}
-	// {false 2 3}
-	// {true 0 0}
+	// {1 3}
+	// {2 3}
+	// full: no place is left
 	// 1 dead letter
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/settlehq/settle/cron"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -50,6 +51,18 @@ type Tx = space.Tx
 // doubling up to 1 s, and then fails. A node is rerun at once, at most nine times. Any other error
 // is final.
 func Transient(err error) error { return space.Transient(err) }
+
+// Rejection is the error of an event that its handler has declined, at the caller: errors.As finds it in what Call returns.
+//
+//	var no *settle.Rejection
+//	if errors.As(err, &no) && no.Code == "full" { ... }
+type Rejection = receipts.Rejection
+
+// Reject returns the error by which a handler declines an event: the request is understood, and the answer is no. Nothing
+// that the handler wrote is kept, there is no dead letter, and the receipt has the outcome Rejected. Callers get a
+// *Rejection, over HTTP a status of 422. code is for their programs (letters, digits, '_', '-' and '.', at most 64 bytes), message for people, and data,
+// which may be nil, whatever else they need. In a computation it is an error like any other.
+func Reject(code, message string, data any) error { return receipts.Reject(code, message, data) }
 
 // ValueOf converts x to a Value, by the rules of encoding/json.
 func ValueOf(x any) (Value, error) { return model.Of(x) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/settlehq/settle/internal/codec"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/space"
 )
 
@@ -140,12 +141,20 @@ func (t Trigger) Call(ctx context.Context, to Space, id EventID) error {
 func (t Trigger) Core() codec.Kind[struct{}, struct{}] { return t.events.Core() }
 
 // NotHandledError reports that an event ended with another outcome than Handled: it failed, was
-// refused or cancelled, or expired.
+// rejected, refused or cancelled, or expired. If it was rejected, it wraps a *Rejection.
 type NotHandledError struct {
 	Space, Stream string
 	Receipt       *model.Receipt
 }
 
 func (e *NotHandledError) Error() string {
-	return fmt.Sprintf("event %s to %s/%s %s: %s", e.Receipt.Event, e.Space, e.Stream, e.Receipt.Outcome, e.Receipt.Error)
+	return fmt.Sprintf("event %s to %s/%s %s: %s", e.Receipt.Event, e.Space, e.Stream, e.Receipt.Outcome, receipts.Reason(e.Receipt))
+}
+
+// Unwrap returns the *Rejection of an event that was rejected.
+func (e *NotHandledError) Unwrap() error {
+	if r := receipts.RejectionOf(e.Receipt); r != nil {
+		return r
+	}
+	return nil
 }

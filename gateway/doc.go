@@ -46,7 +46,12 @@
 //
 //	200 {"event":"order-17","duplicate":false,"outcome":"handled","result":7}
 //
-// The status is 422 if the event has failed, was refused or cancelled, or has expired; "outcome" and "error" say how and why. It is
+// The status is 422 if the event was rejected by its handler or refused, has failed or expired, or was cancelled; "outcome" and "error" say how and
+// why. A rejection has "code" and, if its handler has given some, "data" as well:
+//
+//	422 {"event":"order-17","duplicate":false,"outcome":"rejected","code":"full","error":"no place is left","data":{"free":0}}
+//
+// The status is
 // 202, with "pending", if there is no receipt by then. What is wrong with a request is said before anything is stored: 400 for
 // names, parameters, JSON, and a payload that does not decode into the type or the schema that the handler declares; 404 if the program of the space does not handle the stream, 410 for a key that carries a time beyond the horizon
 // (settle.TimedID), 413 and 415 for the size and the type of the body. After a status of 500 or more, or no answer at all, the event may be

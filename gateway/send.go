@@ -84,7 +84,13 @@ func (h handler) await(ctx context.Context, e *Event, id string, wait time.Durat
 		return http.StatusAccepted
 	}
 	answer["outcome"] = rc.Outcome
-	if !rc.Result.IsAbsent() {
+	switch {
+	case rc.Outcome == model.Rejected:
+		answer["code"] = rc.Code
+		if !rc.Result.IsAbsent() {
+			answer["data"] = rc.Result
+		}
+	case !rc.Result.IsAbsent():
 		answer["result"] = rc.Result
 	}
 	if rc.Error != "" {

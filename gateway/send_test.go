@@ -16,6 +16,7 @@ import (
 	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
 )
 
 // ingress keeps the events that it is given.
@@ -132,6 +133,13 @@ func TestSend_WaitsForTheReceipt(t *testing.T) {
 	r = s.askWith(http.MethodPost, add+"?wait=receipt", "", "Idempotency-Key", "e2")
 	if body := s.body(r); r.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(body, `"error":"the shelf is empty"`) || !strings.Contains(body, `"outcome":"failed"`) {
 		t.Errorf("failed: %d %s", r.StatusCode, body)
+	}
+	no := &receipts.Rejection{Code: "full", Message: "no place is left", Data: model.MustOf(map[string]int{"free": 0})}
+	s.ingress.receipt = receipts.Rejected(&model.Event{ID: "order-17"}, no)
+	r = s.askWith(http.MethodPost, add+"?wait=receipt", "", "Idempotency-Key", "order-17")
+	want := `{"code":"full","data":{"free":0},"duplicate":false,"error":"no place is left","event":"order-17","outcome":"rejected"}`
+	if body := s.body(r); r.StatusCode != http.StatusUnprocessableEntity || body != want+"\n" {
+		t.Errorf("rejected: %d %s", r.StatusCode, body)
 	}
 	s.ingress.held, s.ingress.waits = make(chan struct{}), make(chan struct{})
 	r = s.askWith(http.MethodPost, add+"?wait=receipt&timeout=1ms", "", "Idempotency-Key", "e3")

@@ -68,6 +68,7 @@ type Step struct {
 	Outcome  model.Outcome `json:"outcome,omitzero"`
 	Result   model.Value   `json:"result,omitzero"`
 	Error    string        `json:"error,omitzero"`
+	Code     string        `json:"code,omitzero"`
 	Attempts int           `json:"attempts,omitzero"`
 	// Until is the time until which an event waits (StepLater).
 	Until time.Time `json:"until,omitzero"`
@@ -182,7 +183,7 @@ func (t *narrator) step(e *logged, tx *model.Tx) Step {
 	s.Kind, s.Name = kindOf(tx)
 	s.Event = t.eventOf(tx, &s)
 	if rc := tx.Receipt; rc != nil {
-		s.Outcome, s.Result, s.Error, s.Attempts = rc.Outcome, rc.Result, rc.Error, max(rc.Attempts, 1)
+		s.Outcome, s.Result, s.Error, s.Code, s.Attempts = rc.Outcome, rc.Result, rc.Error, rc.Code, max(rc.Attempts, 1)
 	}
 	if tx.Later != nil {
 		s.Until = timeOf(tx.Later.NotBefore)

@@ -33,9 +33,9 @@ func (f *ReceiptFilter) Check(space string) error {
 		}
 	}
 	switch f.Outcome {
-	case "", model.Handled, model.Failed, model.Refused, model.Cancelled, model.Expired:
+	case "", model.Handled, model.Failed, model.Refused, model.Cancelled, model.Expired, model.Rejected:
 	default:
-		return fmt.Errorf("outcome %q: an event ends as %s, %s, %s, %s or %s", f.Outcome, model.Handled, model.Failed, model.Refused, model.Cancelled, model.Expired)
+		return fmt.Errorf("outcome %q: an event ends as %s, %s, %s, %s, %s or %s", f.Outcome, model.Handled, model.Failed, model.Rejected, model.Refused, model.Cancelled, model.Expired)
 	}
 	if f.Last < 0 {
 		return fmt.Errorf("the last %d receipts: use a positive number, or 0 for all", f.Last)

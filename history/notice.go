@@ -3,13 +3,13 @@ package history
 import "github.com/settlehq/settle/model"
 
 // NoticeTo returns the space that is notified about the end of an event, "" if none is: the space that sent
-// it, if the event was refused, cancelled or expired. Senders outside read the receipt instead.
+// it, if the event was refused, rejected or cancelled, or has expired. Senders outside read the receipt instead.
 //
 // The event's id names that space, and is as trustworthy as the target's lane: only a coordinator sets a
 // position there.
 func NoticeTo(rc *model.Receipt) string {
 	origin, minted := model.OriginOf(rc.Event)
-	if !rc.Outcome.NeverRan() || rc.Pos == 0 || !minted || model.CheckName("space", origin.Space) != nil {
+	if !rc.Outcome.Notifies() || rc.Pos == 0 || !minted || model.CheckName("space", origin.Space) != nil {
 		return ""
 	}
 	return origin.Space

@@ -246,7 +246,7 @@ func (b *branch) ended(h *Handling, err error) error {
 	default:
 		b.handling = h
 		rc := h.Tx.Receipt
-		b.State, b.Error, b.Result, b.Attempts = stateOf(h), rc.Error, rc.Result, rc.Attempts
+		b.State, b.Error, b.Result, b.Attempts = stateOf(h), receipts.Reason(rc), rc.Result, rc.Attempts
 		b.Lane, b.Position = rc.Lane, rc.Pos
 		b.Commit, b.Runtime, b.Tx, b.Ended = h.Seq, h.Runtime, h.ID.String(), h.Stored
 		if b.Stream == "" {

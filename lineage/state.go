@@ -4,7 +4,7 @@ package lineage
 // the same.
 //
 //	          committed           released              handled
-//	(nothing) --------> Parked ------------> Queued ------------> Handled, Failed, Refused
+//	(nothing) --------> Parked ------------> Queued ------------> Handled, Failed, Rejected, Refused
 //	          origin undone, or another runtime owns its space now
 //	          --------> Dropped
 //
@@ -26,6 +26,8 @@ const (
 	Handled State = "handled"
 	Failed  State = "failed"
 	Refused State = "refused"
+	// Rejected means that it has a receipt with that outcome.
+	Rejected State = "rejected"
 	// Expired means that it has a receipt with that outcome.
 	Expired State = "expired"
 	// Dropped means that the transaction that would have sent it is not in the log, and can no longer enter

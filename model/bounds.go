@@ -187,6 +187,7 @@ func (rc *Receipt) check(b *bounds) {
 	b.line("ev", rc.Event, maxShort)
 	b.line("o", string(rc.Outcome), maxShort)
 	b.line("err", rc.Error, maxLong)
+	b.line("cd", rc.Code, maxShort)
 }
 
 func (s *Send) check(b *bounds) {

@@ -85,8 +85,8 @@ type Tx struct {
 	Trace
 }
 
-// Receipt records how an event ended: its Outcome, the Result if it was handled, the Error if not. It is
-// part of the commit that contains the handling's writes, so it exists if and only if the handling took
+// Receipt records how an event ended: its Outcome, the Result if it was handled, the Error if not, or both with a
+// Code if it was rejected. It is part of the commit that contains the handling's writes, so it exists if and only if the handling took
 // effect. settle.Request.Result decodes the result into a Go value.
 type Receipt struct {
 	// Event is the id of the event. Its space and stream are known from where the receipt was read.
@@ -98,20 +98,23 @@ type Receipt struct {
 	Term      uint64  `json:"trm,omitzero"`
 	ReplayKey uint64  `json:"rk,omitzero"`
 	Outcome   Outcome `json:"o"`
-	// Result is what the handler returned, absent if it has no result or the event was not handled.
+	// Result is what the handler returned, absent if it has no result or the event was not handled. For a rejected
+	// event it is the data of the rejection.
 	Result Value `json:"r,omitzero"`
 	// Error is why the event was not handled.
 	Error string `json:"err,omitzero"`
+	// Code is that of the rejection of a rejected event.
+	Code string `json:"cd,omitzero"`
 	// Attempts is how often the handler was called, if more than once; calls that were undone by
 	// another runtime's commit or had to wait for a document do not count.
 	Attempts int `json:"n,omitzero"`
 	// Slot is that of an event that has waited for its time, see Waiting.
 	Slot uint64 `json:"sl,omitzero"`
-	// Depth is Event.Depth if the event was refused: the notice about it is the next event of the chain.
+	// Depth is Event.Depth if the sender gets a notice: the notice about it is the next event of the chain.
 	Depth uint64 `json:"dp,omitzero"`
 }
 
-// Outcome is how an event ended: one of Handled, Failed, Refused, Cancelled and Expired. "" stands for an
+// Outcome is how an event ended: one of Handled, Failed, Refused, Cancelled, Expired and Rejected. "" stands for an
 // event that has not ended.
 type Outcome string
 
@@ -128,14 +131,19 @@ const (
 	// Expired: the deadline of the event passed before it was handled. See settle.Outgoing.Expires and
 	// space.ExpiresAt.
 	Expired Outcome = "expired"
+	// Rejected: the handler declined the event by returning settle.Reject. Nothing that it wrote is kept, and nothing
+	// has to be repaired; the receipt carries code, message and data.
+	Rejected Outcome = "rejected"
 )
 
 // Outcomes are all of them.
-var Outcomes = [...]Outcome{Handled, Failed, Refused, Cancelled, Expired}
+var Outcomes = [...]Outcome{Handled, Failed, Refused, Cancelled, Expired, Rejected}
 
-// NeverRan reports whether an event ended without a call of its handler: the space that sent it then
-// gets a notice.
-func (o Outcome) NeverRan() bool { return o == Refused || o == Cancelled || o == Expired }
+// Notifies reports whether the space that sent an event gets a notice of such an end: the event ended without a call of its
+// handler, or the handler has declined it.
+func (o Outcome) Notifies() bool {
+	return o == Refused || o == Cancelled || o == Expired || o == Rejected
+}
 
 // Lost reports whether an event ended in a way that is probably unintended: it becomes a dead letter.
 func (o Outcome) Lost() bool { return o == Failed || o == Refused }

@@ -52,8 +52,8 @@ func genReceipt() *rapid.Generator[*Receipt] {
 		return &Receipt{
 			Event: genText().Draw(t, "event"), Lane: genNumber().Draw(t, "lane"), Pos: genNumber().Draw(t, "position"),
 			Term: genNumber().Draw(t, "term"), ReplayKey: rapid.Uint64().Draw(t, "replay key"),
-			Outcome: rapid.SampledFrom([]Outcome{Handled, Failed, Refused}).Draw(t, "outcome"),
-			Result:  genMaybe().Draw(t, "result"), Error: genText().Draw(t, "error"),
+			Outcome: rapid.SampledFrom([]Outcome{Handled, Failed, Refused, Rejected}).Draw(t, "outcome"),
+			Result:  genMaybe().Draw(t, "result"), Error: genText().Draw(t, "error"), Code: genText().Draw(t, "code"),
 			Depth: genNumber().Draw(t, "depth"),
 		}
 	})

@@ -120,6 +120,9 @@ func appendReceipt(dst []byte, r *Receipt) []byte {
 	if r.Error != "" {
 		dst = appendText(append(dst, `,"err":`...), r.Error)
 	}
+	if r.Code != "" {
+		dst = appendText(append(dst, `,"cd":`...), r.Code)
+	}
 	dst = appendNumber(dst, `,"n":`, uint64(r.Attempts))
 	dst = appendNumber(dst, `,"sl":`, r.Slot)
 	dst = appendNumber(dst, `,"dp":`, r.Depth)

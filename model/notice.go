@@ -2,21 +2,24 @@ package model
 
 import "strings"
 
-// Undelivered is the stream of failure notices: a space gets one when an event that it sent was refused by
-// the target without a call of its handler. Only coordinators may send to it. A program may handle it like
+// Undelivered is the stream of failure notices: a space gets one when an event that it sent ended without a call of
+// a handler, or was rejected by it (see Outcome.Notifies). Only coordinators may send to it. A program may handle it like
 // any other stream; without a handler, a notice ends as handled and has no effect.
 const Undelivered = "undelivered"
 
-// Notice reports to the space that sent an event that no handler ran for it, and why.
+// Notice reports to the space that sent an event that it was not handled, and why.
 type Notice struct {
 	// Event is the id of the send; To and Stream are its target.
 	Event, To, Stream string
 	Reason            string
+	// Code and Data are those of the rejection, if the event was rejected.
+	Code string
+	Data Value
 	// Depth is that of the event.
 	Depth uint64
 }
 
-// Message returns the notice as it is sent to the origin, with the payload {event, to, stream, reason}. Its
+// Message returns the notice as it is sent to the origin, with the payload {event, to, stream, reason}, and for a rejection {code, data} as well. Its
 // id follows from that of the send, so sending it twice is harmless, and no client can choose it. It has no
 // position, because it comes from no transaction; hence there are no notices about notices.
 func (n *Notice) Message(origin string, t Trace) Message {
@@ -24,6 +27,12 @@ func (n *Notice) Message(origin string, t Trace) Message {
 	p = appendText(append(p, `,"to":`...), n.To)
 	p = appendText(append(p, `,"stream":`...), n.Stream)
 	p = appendText(append(p, `,"reason":`...), n.Reason)
+	if n.Code != "" {
+		p = appendText(append(p, `,"code":`...), n.Code)
+		if !n.Data.IsAbsent() {
+			p = n.Data.AppendJSON(append(p, `,"data":`...))
+		}
+	}
 	return Message{Space: origin, Stream: Undelivered, ID: NoticeID(n.Event), Payload: append(p, '}'), Depth: n.Depth + 1, Trace: t}
 }
 

@@ -409,6 +409,9 @@ func (q *quick) receipt() *Receipt {
 	if q.skip(`,"err":`) {
 		r.Error = q.text()
 	}
+	if q.skip(`,"cd":`) {
+		r.Code = q.text()
+	}
 	if q.skip(`,"n":`) {
 		r.Attempts = q.count()
 	}

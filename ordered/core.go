@@ -2,6 +2,7 @@ package ordered
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -193,6 +194,11 @@ func (c *core) attempt(ev *model.Event) *ledger.Attempt {
 	v, bad := model.Of(result)
 	if err == nil && bad != nil {
 		err = fmt.Errorf("result: %w", bad)
+	}
+	if no := (*receipts.Rejection)(nil); errors.As(err, &no) && !isTransient(err) {
+		tx.drop()
+		a.Receipt = receipts.Rejected(ev, no)
+		return a
 	}
 	if err != nil {
 		tx.drop()

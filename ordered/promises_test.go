@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/worker/host"
 )
@@ -50,6 +51,23 @@ func taken(t *testing.T, c *core) *core {
 func offered(c *core, n int) {
 	for i := range n {
 		c.Offer(model.Event{Space: "k", Stream: "x", ID: fmt.Sprint("e", i+1), Lane: uint64(i + 1)})
+	}
+}
+
+// A handler that declines an event leaves nothing but a receipt with code, message and data.
+func TestCore_ARejectedEventHasAReceiptAndNoWrites(t *testing.T) {
+	c := taken(t, unitCore(t, func(tx *Tx, _ *model.Event) (any, error) {
+		tx.Set("x", 1)
+		return nil, receipts.Reject("full", "no place is left", 3)
+	}))
+	offered(c, 1)
+	a := c.Settle(0).Append
+	if a == nil || len(a.Commit.Txs) != 1 {
+		t.Fatalf("append %+v", a)
+	}
+	tx := &a.Commit.Txs[0]
+	if rc := tx.Receipt; len(tx.Writes) > 0 || rc.Outcome != model.Rejected || receipts.Reason(rc) != "full: no place is left" || rc.Result.String() != "3" {
+		t.Errorf("%+v with the receipt %+v", tx, rc)
 	}
 }
 

@@ -34,6 +34,21 @@ func Example() {
 	// handled 95
 }
 
+// A handler declines an event; the caller gets the rejection back out of the receipt.
+func ExampleReject() {
+	var no *receipts.Rejection
+	if err := receipts.Reject("limit", "at most 100 a day", 100); errors.As(err, &no) {
+		rc := receipts.Rejected(&payment, no)
+		fmt.Println(rc.Outcome, rc.Code, rc.Result)
+		fmt.Println(receipts.Reason(rc))
+		fmt.Println(receipts.RejectionOf(rc).Code)
+	}
+	// Output:
+	// rejected limit 100
+	// limit: at most 100 a day
+	// limit
+}
+
 func ExampleHandled() {
 	rc := receipts.Handled(&payment, model.String("thanks"))
 	fmt.Println(rc.Event, rc.Lane, rc.Outcome, rc.Result)

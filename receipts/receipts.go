@@ -9,6 +9,7 @@
 //	event ----handled----> receipt with the handler's return value
 //	      ----failed-----> receipt with the error; nothing the handler wrote is kept
 //	      ----refused----> receipt with the reason; no handler ran
+//	      ---rejected----> receipt with code, message and data; nothing the handler wrote is kept
 //	      --cancelled----> receipt with the reason; nothing that a handler did is kept
 //	      ----expired----> receipt with the time; nothing that a handler did is kept
 //
@@ -55,6 +56,13 @@ func Refused(ev *model.Event, why string) *model.Receipt {
 	return r
 }
 
+// Rejected returns the receipt of an event that its handler has declined.
+func Rejected(ev *model.Event, r *Rejection) *model.Receipt {
+	rc := base(ev, model.Rejected)
+	rc.Code, rc.Error, rc.Result, rc.Depth = r.Code, clip(r.Message), r.Data, ev.Depth
+	return rc
+}
+
 // Cancelled returns the receipt of an event that was cancelled before it was handled.
 func Cancelled(ev *model.Event, why string) *model.Receipt {
 	r := base(ev, model.Cancelled)
@@ -73,6 +81,9 @@ func Expired(ev *model.Event) *model.Receipt {
 func Repeated(ev *model.Event) *model.Receipt {
 	r := base(ev, ev.Earlier.Outcome)
 	r.Result = ev.Earlier.Result
+	if r.Outcome == model.Rejected {
+		r.Error, r.Code = ev.Earlier.Error, ev.Earlier.Code
+	}
 	return r
 }
 

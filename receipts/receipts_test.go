@@ -22,6 +22,7 @@ func TestAReceiptNamesTheEventAndItsOutcome(t *testing.T) {
 		{Handled(ev, model.Value{}), model.Handled, "absent", ""},
 		{Failed(ev, errors.New("no such item")), model.Failed, "absent", "no such item"},
 		{Refused(ev, "no handler"), model.Refused, "absent", "no handler"},
+		{Rejected(ev, &Rejection{"full", "no place is left", model.Int(3)}), model.Rejected, "3", "no place is left"},
 	} {
 		if c.rc.Event != "e1" || c.rc.Lane != 12 || c.rc.Pos != 3 {
 			t.Errorf("%s: receipt of %+v", c.outcome, c.rc)
@@ -33,6 +34,39 @@ func TestAReceiptNamesTheEventAndItsOutcome(t *testing.T) {
 }
 
 // A failing handler cannot make its own failure too large, or too malformed, to record.
+func TestReject_TheReceiptCarriesTheRejection(t *testing.T) {
+	err := Reject("seat.taken_2-b", "try another", map[string]int{"row": 7})
+	var no *Rejection
+	if !errors.As(err, &no) || no.Error() != "seat.taken_2-b: try another" || no.Data.String() != `{"row":7}` {
+		t.Fatalf("%#v", err)
+	}
+	if got := RejectionOf(Rejected(ev, no)); got == nil || got.Code != no.Code || got.Message != no.Message || !model.Equal(got.Data, no.Data) {
+		t.Errorf("the receipt has %+v", got)
+	}
+	if RejectionOf(Failed(ev, err)) != nil || RejectionOf(Handled(ev, no.Data)) != nil {
+		t.Error("a receipt of another outcome has a rejection")
+	}
+	again := &model.Event{ID: "e1:again", Earlier: Rejected(ev, no)}
+	if got := Reason(Repeated(again)); got != no.Error() {
+		t.Errorf("the receipt of a repeated event says %q", got)
+	}
+}
+
+func TestReject_ACodeHasAForm(t *testing.T) {
+	for code, valid := range map[string]bool{
+		"a": true, "A-1.b_c": true, strings.Repeat("x", MaxCodeLen): true, strings.Repeat("x", MaxCodeLen+1): false,
+		"": false, "a b": false, "é": false, "a\n": false, "a/b": false,
+	} {
+		var no *Rejection
+		if errors.As(Reject(code, "", nil), &no) != valid {
+			t.Errorf("%q: valid %v", code, !valid)
+		}
+	}
+	if err := Reject("a", "", func() {}); err == nil || !strings.Contains(err.Error(), "data of rejection a") {
+		t.Errorf("data that is no JSON: %v", err)
+	}
+}
+
 func TestAnErrorIsCutToTheRoomOfAReceipt(t *testing.T) {
 	for _, text := range []string{strings.Repeat("x", MaxErrorLen+1), strings.Repeat("é", MaxErrorLen), "x" + strings.Repeat("😀", MaxErrorLen)} {
 		got := Failed(ev, errors.New(text)).Error

@@ -126,6 +126,18 @@ func ExampleSend() {
 	// Output: failed a departure has a flight
 }
 
+func ExampleRejected() {
+	seat := settle.NewStream[int]("seat")
+	s := settletest.New(settletest.Must, func(string) *settle.Program {
+		p := settle.NewProgram("hall")
+		seat.Handle(p, func(_ *settle.Tx, row int) error { return settle.Reject("taken", "choose another seat", row) })
+		return p
+	}).Space("HAM")
+	no := settletest.Rejected(s, seat, 7)
+	fmt.Println(no.Code, no.Data)
+	// Output: taken 7
+}
+
 func ExampleSendID() {
 	s := settletest.New(settletest.Must, airport()).Space("HAM")
 	settletest.SendID(s, departure, settle.ID("LH1-today"), Departure{Flight: "LH1"})

@@ -9,6 +9,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/space/inspect"
 )
@@ -93,7 +94,7 @@ func mustBeHandled(s Subject, stream string, rc model.Receipt, ok bool) {
 	case !ok:
 		s.tb().Fatalf("settletest: event %s on %s of space %s is not handled yet\n%s", rc.Event, stream, s.Space(), indent(s.doubt("")))
 	case rc.Outcome != model.Handled:
-		text := fmt.Sprintf("settletest: event %s on %s of space %s %s: %s", rc.Event, stream, s.Space(), rc.Outcome, rc.Error)
+		text := fmt.Sprintf("settletest: event %s on %s of space %s %s: %s", rc.Event, stream, s.Space(), rc.Outcome, receipts.Reason(&rc))
 		if where := s.panicked(stream, rc.Event); where != "" {
 			text += "\n" + indent(where)
 		}

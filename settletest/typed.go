@@ -9,6 +9,7 @@ import (
 	"github.com/settlehq/settle/internal/codec"
 	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/space"
 )
 
@@ -48,6 +49,17 @@ func Send[In, Out any](s Subject, of Events[In, Out], in ...In) model.Receipt {
 	s.tb().Helper()
 	rc, _ := send(s, of, settle.EventID{}, in, time.Time{})
 	return rc
+}
+
+// Rejected is Send for an event that its handler must reject (see settle.Reject), and returns the rejection.
+func Rejected[In, Out any](s Subject, of Events[In, Out], in ...In) *settle.Rejection {
+	s.tb().Helper()
+	rc, ok := send(s, of, settle.EventID{}, in, time.Time{})
+	no := receipts.RejectionOf(&rc)
+	if !ok || no == nil {
+		s.tb().Fatalf("settletest: event %s on %s of space %s was expected to be rejected, but is %s: %s", rc.Event, of.Name(), s.Space(), rc.Outcome, rc.Error)
+	}
+	return no
 }
 
 // SendID is Send under an id; events with the same id are one event.

@@ -1,6 +1,7 @@
 package space
 
 import (
+	"errors"
 	"time"
 
 	"github.com/settlehq/settle/ledger"
@@ -103,6 +104,9 @@ func (h *handling) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) 
 	}
 	if err != nil {
 		tx.drop()
+		if no := (*receipts.Rejection)(nil); errors.As(err, &no) && !isTransient(err) {
+			return receipts.Rejected(ev, no), nil
+		}
 		return receipts.Failed(ev, err), err
 	}
 	h.rehearsals.rehearse(f, tx, given, v)
@@ -138,7 +142,7 @@ func (h *handling) conclude(a *ledger.Attempt, dropped bool) {
 	}
 	h.jobs.setNext(&tx.attempt.Draft, a.Event)
 	if a.Receipt.Outcome != model.Handled {
-		tx.endTask(h.sizes, a.Event, a.Receipt.Error)
+		tx.endTask(h.sizes, a.Event, receipts.Reason(a.Receipt))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
 )
 
 // Rejection is the class of a reason why a transaction did not take effect.
@@ -22,6 +23,8 @@ const (
 	ByRule
 	// ByTransientError: the function returned a transient error (see Transient).
 	ByTransientError
+	// ByHandler: the handler has declined the event (see receipts.Rejection).
+	ByHandler
 	// ByError: the function returned another error, or panicked.
 	ByError
 
@@ -29,7 +32,7 @@ const (
 )
 
 func (r Rejection) String() string {
-	return [rejectionCount]string{"", "conflict", "receipt exists", "origin failed", "refused by rule", "transient error", "error"}[r]
+	return [rejectionCount]string{"", "conflict", "receipt exists", "origin failed", "refused by rule", "transient error", "rejected by its handler", "error"}[r]
 }
 
 // consequence is the effect of a rejection on one of the parties.
@@ -85,6 +88,7 @@ var rejections = [rejectionCount]consequences{
 	ByOrigin:         {thenAgain, thenDropped, thenFollowsDocument, thenNone},
 	ByRule:           {thenWaitsForChange, thenConcluded, thenNeverMade, thenAnswered},
 	ByTransientError: {thenAgainWithinBudget, thenAgainWithinBudget, thenNeverMade, thenWaits},
+	ByHandler:        {thenWaitsForChange, thenConcluded, thenNeverMade, thenAnswered},
 	ByError:          {thenWaitsForChange, thenConcluded, thenNeverMade, thenAnswered},
 }
 
@@ -98,9 +102,12 @@ func (b broken) Unwrap() error { return b.error }
 // rejectionOf returns the class of a function's error.
 func rejectionOf(err error) Rejection {
 	var rule broken
+	var no *receipts.Rejection
 	switch {
 	case isTransient(err):
 		return ByTransientError
+	case errors.As(err, &no):
+		return ByHandler
 	case errors.As(err, &rule), errors.Is(err, ledger.ErrTooLarge):
 		return ByRule
 	}
@@ -115,6 +122,8 @@ func rejectionOfHandling(rc *model.Receipt, err error) Rejection {
 		return rejectionOf(err)
 	case rc.Outcome == model.Handled:
 		return 0
+	case rc.Outcome == model.Rejected:
+		return ByHandler
 	}
 	return ByRule // there is no handler, or its writes exceed a commit
 }

@@ -105,6 +105,11 @@ func reject(t *testing.T, class Rejection) *rejection {
 	c.h = c.w.owner("w1", c.program(), func(cfg *Config) {
 		cfg.Trace.Rejected = func(i RejectInfo) { c.told = append(c.told, i.Class) }
 	})
+	c.h.core.cfg.Trace.HandleEnd = func(i HandleInfo) {
+		if i.Rejection == ByHandler { // it is no error
+			c.told = append(c.told, i.Rejection)
+		}
+	}
 	c.h.core.OnError(func(i ErrorInfo) {
 		if i.Event != "" {
 			c.told = append(c.told, i.Rejection)
@@ -132,6 +137,8 @@ func (c *rejection) program() *Program {
 			return Transient(errors.New("busy"))
 		case "error":
 			return errors.New("sold out")
+		case "no":
+			return receipts.Reject("full", "no place is left", 3)
 		}
 		return nil
 	}
@@ -200,7 +207,7 @@ func (c *rejection) tell() {
 		c.handledElsewhere()
 		c.during = c.look("sum")
 	default:
-		how := map[Rejection]string{ByRule: "rule", ByTransientError: "transient", ByError: "error"}[c.class]
+		how := map[Rejection]string{ByRule: "rule", ByTransientError: "transient", ByHandler: "no", ByError: "error"}[c.class]
 		c.w.put(home, put("mode", "fine"))
 		c.h.integrate()
 		c.h.run()
@@ -340,7 +347,11 @@ func (c *rejection) checkCaller(said consequence) {
 			c.Errorf("receipts %v while it is rejected, %v in the end", c.during.receipts, c.after.receipts)
 		}
 	case thenAnswered:
-		if rc := c.w.receipt(home, c.event); rc.Outcome != model.Failed || rc.Error == "" || len(c.after.receipts) != 1 {
+		rc, outcome := c.w.receipt(home, c.event), model.Failed
+		if c.class == ByHandler {
+			outcome = model.Rejected
+		}
+		if rc.Outcome != outcome || rc.Error == "" || len(c.after.receipts) != 1 {
 			c.Errorf("receipts %v, %+v", c.after.receipts, rc)
 		}
 	case thenAnsweredByOther:

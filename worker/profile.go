@@ -265,7 +265,7 @@ func (c *runClock) handled(i *space.HandleInfo) {
 		return
 	}
 	u := c.end(i.Event.Stream, true, i.Writes)
-	if u != nil && (i.Err != nil || i.Receipt != nil && i.Receipt.Outcome != model.Handled) {
+	if u != nil && (i.Err != nil || i.Receipt != nil && i.Receipt.Outcome != model.Handled && i.Receipt.Outcome != model.Rejected) {
 		u.Errors = 1
 	}
 }

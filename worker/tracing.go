@@ -22,12 +22,12 @@ type tracing struct {
 // the default limit.
 const longChain = lineage.DefaultMaxChain / 10
 
-// ended logs failed and refused events, and chains that seem to be endless. It does not log payloads.
+// ended logs events that were not handled, except those that their handlers have rejected, and chains that seem to be endless. It does not log payloads.
 func (t *tracing) ended(i space.HandleInfo) {
 	if t.spans.tracer != nil {
 		t.spans.handleEnd(i)
 	}
-	if i.Receipt != nil && i.Receipt.Outcome != model.Handled {
+	if i.Receipt != nil && i.Receipt.Outcome != model.Handled && i.Receipt.Outcome != model.Rejected {
 		t.cfg.Logger.Warn("event "+string(i.Receipt.Outcome), "space", t.space, "stream", i.Event.Stream,
 			"event", i.Event.ID, "error", i.Receipt.Error)
 	}

@@ -218,6 +218,9 @@ func receiptLine(s *history.Step) (text, code string) {
 	switch {
 	case s.Outcome != model.Handled:
 		text, code = text+": "+withoutCalls(s.Error), yellow
+		if s.Code != "" {
+			text += " (" + s.Code + ")"
+		}
 		if s.Outcome.Lost() {
 			code = red
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
 )
 
 // receiptsCmd is `settle receipts`.
@@ -133,7 +134,7 @@ func (p *receiptPrinter) line(cells [receiptColumns]string, code string) {
 // receiptText returns the result or the error of the event, cut short unless full is set.
 func receiptText(h *history.Handling, full bool) string {
 	rc := h.Tx.Receipt
-	text := rc.Error
+	text := receipts.Reason(rc)
 	if rc.Outcome == model.Handled {
 		text = ""
 		if !rc.Result.IsAbsent() {
@@ -181,6 +182,7 @@ func printJSON(w io.Writer, h *history.Handling) error {
 		Outcome  model.Outcome `json:"outcome"`
 		Result   settle.Value  `json:"result,omitzero"`
 		Error    string        `json:"error,omitzero"`
+		Code     string        `json:"code,omitzero"`
 		Attempts int           `json:"attempts"`
 		Sends    []sent        `json:"sends,omitempty"`
 		Log      uint64        `json:"log"`
@@ -188,5 +190,5 @@ func printJSON(w io.Writer, h *history.Handling) error {
 		Lane     uint64        `json:"lane,omitzero"`
 		Tx       string        `json:"transaction"`
 		Runtime  string        `json:"runtime"`
-	}{h.Space, h.Stream(), rc.Event, rc.Outcome, rc.Result, rc.Error, max(rc.Attempts, 1), sends, h.Seq, h.Stored, rc.Lane, h.ID.String(), h.Runtime})
+	}{h.Space, h.Stream(), rc.Event, rc.Outcome, rc.Result, rc.Error, rc.Code, max(rc.Attempts, 1), sends, h.Seq, h.Stored, rc.Lane, h.ID.String(), h.Runtime})
 }

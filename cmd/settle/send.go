@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
 )
 
 // sendCmd is `settle send`.
@@ -202,7 +203,7 @@ func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Clien
 // as JSON, and returns an error without a text.
 func (c *sendCmd) printReceipt(io streams, rc *model.Receipt) error {
 	if c.JSON {
-		err := printLine(io.out, map[string]any{"event": rc.Event, "outcome": rc.Outcome, "result": rc.Result, "error": rc.Error})
+		err := printLine(io.out, map[string]any{"event": rc.Event, "outcome": rc.Outcome, "result": rc.Result, "error": rc.Error, "code": rc.Code})
 		if err == nil && rc.Outcome != model.Handled {
 			err = exitError{code: 1}
 		}
@@ -212,8 +213,8 @@ func (c *sendCmd) printReceipt(io streams, rc *model.Receipt) error {
 	case model.Handled:
 		fmt.Fprintf(io.out, "%s: handled%s\n", rc.Event, result(rc))
 		return nil
-	case model.Refused, model.Cancelled:
-		return fmt.Errorf("event %s was %s: %s", rc.Event, rc.Outcome, rc.Error)
+	case model.Refused, model.Cancelled, model.Rejected:
+		return fmt.Errorf("event %s was %s: %s", rc.Event, rc.Outcome, receipts.Reason(rc))
 	}
 	return fmt.Errorf("event %s %s: %s", rc.Event, rc.Outcome, rc.Error)
 }

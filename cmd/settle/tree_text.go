@@ -15,7 +15,7 @@ import (
 // marks are the symbols for the states of events.
 var marks = map[lineage.State]string{
 	lineage.Parked: "P", lineage.Queued: ".", lineage.Waiting: "w", lineage.Cancelled: "-", lineage.Handled: "✓",
-	lineage.Failed: "✗", lineage.Refused: "✗", lineage.Expired: "✗", lineage.Dropped: "-", lineage.Forgotten: "?", lineage.Unknown: "!",
+	lineage.Failed: "✗", lineage.Refused: "✗", lineage.Rejected: "✗", lineage.Expired: "✗", lineage.Dropped: "-", lineage.Forgotten: "?", lineage.Unknown: "!",
 }
 
 // printTree prints a tree for people: one line per event, with its error beside
@@ -263,7 +263,7 @@ func clip(text string, longest int) string {
 // summary describes the tree in a sentence.
 func summary(t *history.Tree) string {
 	var states []string
-	for _, s := range []lineage.State{lineage.Handled, lineage.Failed, lineage.Refused, lineage.Expired, lineage.Dropped, lineage.Forgotten, lineage.Cancelled, lineage.Waiting, lineage.Queued, lineage.Parked, lineage.Unknown} {
+	for _, s := range []lineage.State{lineage.Handled, lineage.Failed, lineage.Refused, lineage.Rejected, lineage.Expired, lineage.Dropped, lineage.Forgotten, lineage.Cancelled, lineage.Waiting, lineage.Queued, lineage.Parked, lineage.Unknown} {
 		if n := t.States[s]; n > 0 {
 			states = append(states, fmt.Sprintf("%d %s", n, s))
 		}

@@ -152,8 +152,8 @@ func TestReject_ARefusalIsAnAnswerAndWritesNothing(t *testing.T) {
 	w := settletest.New(t, accounts())
 	ann := w.Space("ann")
 	balance.Set(ann, 10)
-	if r := settletest.Call(ann, withdraw, 20); r.Refused != "insufficient funds" || r.Balance != 10 {
-		t.Errorf("the answer is %+v", r)
+	if no := settletest.Rejected(ann, withdraw, 20); no.Code != "insufficient-funds" || no.Data.String() != `{"balance":10}` {
+		t.Errorf("the rejection is %+v", no)
 	}
 	settletest.Expect(ann, balance, 10)
 	if rc := settletest.Send(ann, withdraw, -1); rc.Outcome != model.Failed {

@@ -6,29 +6,28 @@ import (
 	"github.com/settlehq/settle"
 )
 
-// Withdrawn is the answer to a withdrawal. Refused is "" for one that took place.
-type Withdrawn struct {
-	Balance int    `json:"balance"`
-	Refused string `json:"refused"`
+// Short is the data of the rejection "insufficient-funds".
+type Short struct {
+	Balance int `json:"balance"`
 }
 
 var (
 	balance  = settle.NewCell[int]("balance")
-	withdraw = settle.NewRequest[int, Withdrawn]("withdraw")
+	withdraw = settle.NewRequest[int, int]("withdraw")
 )
 
 func accounts() *settle.Program {
 	p := settle.NewProgram("accounts")
-	withdraw.Handle(p, func(tx *settle.Tx, amount int) (Withdrawn, error) {
+	withdraw.Handle(p, func(tx *settle.Tx, amount int) (int, error) {
 		if amount <= 0 { // the sender has a mistake: a dead letter shows the payload
-			return Withdrawn{}, errors.New("the amount must be more than 0")
+			return 0, errors.New("the amount must be more than 0")
 		}
-		have := balance.Get(tx)
-		if amount > have { // the customer has too little: an answer, decided before the first write
-			return Withdrawn{Balance: have, Refused: "insufficient funds"}, nil
+		left := balance.Get(tx) - amount
+		balance.Set(tx, left)
+		if left < 0 { // the customer has too little: an answer, and nothing is written
+			return 0, settle.Reject("insufficient-funds", "the balance is too low", Short{left + amount})
 		}
-		balance.Set(tx, have-amount)
-		return Withdrawn{Balance: have - amount}, nil
+		return left, nil
 	})
 	return p
 }

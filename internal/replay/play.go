@@ -104,7 +104,9 @@ func (r *Recording) compare(s *simkit.Space) (all []string) {
 		switch {
 		case rc.Outcome != p.Outcome:
 			all = append(all, fmt.Sprintf("%s: %s here, and was %s", name, outcomeText(rc.Outcome, rc.Error), outcomeText(p.Outcome, p.Error)))
-		case rc.Outcome == model.Handled && !model.Equal(rc.Result, p.Result):
+		case rc.Code != p.Code:
+			all = append(all, fmt.Sprintf("%s: rejected with the code %q here, and with %q before", name, rc.Code, p.Code))
+		case (rc.Outcome == model.Handled || rc.Outcome == model.Rejected) && !model.Equal(rc.Result, p.Result):
 			all = append(all, fmt.Sprintf("%s: the result is %s here, and was %s", name, rc.Result, p.Result))
 		}
 	}

@@ -265,7 +265,7 @@ func (r *recorder) step(at time.Time, tx *model.Tx) {
 		stream, _ := receipts.Stream(tx.By)
 		if i, known := r.at[[2]string{stream, rc.Event}]; known {
 			s := &r.Steps[i]
-			s.Outcome, s.Result, s.Error = rc.Outcome, rc.Result, rc.Error
+			s.Outcome, s.Result, s.Error, s.Code = rc.Outcome, rc.Result, rc.Error, rc.Code
 		}
 		return
 	}

@@ -49,11 +49,12 @@ type RecordedStep struct {
 	// NotBefore and Invalid are those of model.Event.
 	NotBefore int64
 	Invalid   string
-	// Outcome, Result and Error are those of its receipt; Outcome is "" for an event that still
+	// Outcome, Result, Error and Code are those of its receipt; Outcome is "" for an event that still
 	// waits for its time at the end.
 	Outcome model.Outcome
 	Result  model.Value
 	Error   string
+	Code    string
 	Writes  []model.Write
 }
 
@@ -78,6 +79,7 @@ type recordedLine struct {
 	Outcome   model.Outcome `json:"outcome,omitzero"`
 	Result    model.Value   `json:"result,omitzero"`
 	Error     string        `json:"error,omitzero"`
+	Code      string        `json:"code,omitzero"`
 	Writes    []model.Write `json:"writes,omitzero"`
 }
 
@@ -91,7 +93,7 @@ func (r *Recording) Lines() ([]string, error) {
 		s := &r.Steps[i]
 		all = append(all, recordedLine{
 			At: s.At, Stream: s.Stream, Event: s.Event, Payload: s.Payload, NotBefore: s.NotBefore, Invalid: s.Invalid,
-			Outcome: s.Outcome, Result: s.Result, Error: s.Error, Writes: s.Writes,
+			Outcome: s.Outcome, Result: s.Result, Error: s.Error, Code: s.Code, Writes: s.Writes,
 		})
 	}
 	for _, d := range r.After {
@@ -150,7 +152,7 @@ func (r *Recording) take(l *recordedLine) (*Recording, error) {
 	case l.Stream != "":
 		r.Steps = append(r.Steps, RecordedStep{
 			At: l.At, Stream: l.Stream, Event: l.Event, Payload: l.Payload, NotBefore: l.NotBefore, Invalid: l.Invalid,
-			Outcome: l.Outcome, Result: l.Result, Error: l.Error,
+			Outcome: l.Outcome, Result: l.Result, Error: l.Error, Code: l.Code,
 		})
 		return r, errors.Join(model.CheckName("stream", l.Stream), model.CheckAnyEventID(l.Event))
 	case len(l.Writes) > 0:

@@ -53,7 +53,7 @@ func (s *Space) end(tx *model.Tx) []model.Event {
 	s.receipts[k] = rc
 	s.handled++
 	s.w.handled++
-	if rc.Outcome != model.Handled {
+	if rc.Outcome != model.Handled && rc.Outcome != model.Rejected {
 		s.w.letters = append(s.w.letters, Letter{Space: s.name, Stream: stream, Receipt: rc})
 		if !s.sent[k] {
 			s.w.problem(Problem{Space: s.name, Kind: DeadLetter, Stream: stream, Event: rc.Event, Text: string(rc.Outcome) + ": " + rc.Error, Err: s.failures[k], Stack: s.panics[k]})
@@ -64,7 +64,10 @@ func (s *Space) end(tx *model.Tx) []model.Event {
 	if origin == "" {
 		return nil
 	}
-	n := model.Notice{Event: rc.Event, To: s.name, Stream: stream, Reason: rc.Error, Depth: rc.Depth}
+	n := model.Notice{Event: rc.Event, To: s.name, Stream: stream, Reason: rc.Error, Depth: rc.Depth, Code: rc.Code}
+	if rc.Outcome == model.Rejected {
+		n.Data = rc.Result
+	}
 	m := n.Message(origin, tx.Trace)
 	payload, err := model.ParseValue(m.Payload)
 	if err != nil {

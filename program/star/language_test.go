@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/space"
 )
 
@@ -274,6 +275,17 @@ handle("h", h)
 	if got := strings.Join(s.logged, ","); got != "too high n3,too high n4" {
 		t.Errorf("logged %s", got)
 	}
+}
+
+func TestReject_TheReceiptHasCodeMessageAndData(t *testing.T) {
+	s := newStage(t, compiled(t, "c = cell('c', 0)\ndef h(e):\n    c.set(1)\n    reject('full', 'no place', {'free': 0})\nhandle('h', h)\n").Space())
+	s.lane++
+	s.core.Offer(model.Event{Space: s.name, Stream: "h", ID: "x", Lane: s.lane})
+	s.advance(1e9)
+	if rc := s.receipts["x"]; rc == nil || rc.Outcome != model.Rejected || receipts.Reason(rc) != "full: no place" || rc.Result.String() != `{"free":0}` {
+		t.Errorf("%+v", rc)
+	}
+	s.expect("c", "absent")
 }
 
 func TestTransient_ErrorsAreTriedAgain(t *testing.T) {

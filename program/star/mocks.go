@@ -212,5 +212,5 @@ func (inst *instance) testStartWorkflow(_ *starlark.Thread, b *starlark.Builtin,
 	if err != nil {
 		return nil, err
 	}
-	return inst.sendEvent(b, in, runs.StreamStart, "", value.FromModel(payload), nil)
+	return inst.sendEvent(b, in, runs.StreamStart, "", value.FromModel(payload), expected{})
 }

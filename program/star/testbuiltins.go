@@ -1,6 +1,7 @@
 package star
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program/star/internal/interp"
 	"github.com/settlehq/settle/program/star/internal/value"
+	"github.com/settlehq/settle/receipts"
 )
 
 // testBuiltins are the builtins of tests. One that has the name of a builtin of programs replaces it.
@@ -44,29 +46,39 @@ func (inst *instance) spaceNamed(b *starlark.Builtin, name string) (TestSpace, e
 	return inst.test.world.Space(name)
 }
 
-// testSend is send(stream, payload = None, space = "", fails = "", id = ""): it returns the result of
-// the receipt. With fails, the event must fail with an error that contains these words, which is
-// returned.
+// expected is how a test expects an event to end: handled, unless one of its fields is set.
+type expected struct {
+	// fails is nil, or words of the error with which the event ends.
+	fails starlark.Value
+	// rejects is the code of the rejection, "" if there is none.
+	rejects string
+}
+
+// testSend is send(stream, payload = None, space = "", fails = "", id = "", rejects = ""): it returns the result of the receipt. With
+// fails, the event must fail with an error that contains these words, which is returned; with rejects, its handler
+// must reject it with this code, and the data of the rejection is returned.
 func (inst *instance) testSend(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var stream, in, id string
-	var payload, fails starlark.Value = starlark.None, nil
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "stream", &stream, "payload?", &payload, "space?", &in, "fails?", &fails, "id?", &id); err != nil {
+	var payload starlark.Value = starlark.None
+	var want expected
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "stream", &stream, "payload?", &payload, "space?", &in, "fails?", &want.fails, "id?", &id, "rejects?", &want.rejects); err != nil {
 		return nil, err
 	}
-	return inst.sendEvent(b, in, stream, id, payload, fails)
+	return inst.sendEvent(b, in, stream, id, payload, want)
 }
 
-// testSendTo is send_to(space, stream, payload = None, fails = "", id = "").
+// testSendTo is send_to(space, stream, payload = None, fails = "", id = "", rejects = "").
 func (inst *instance) testSendTo(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var stream, in, id string
-	var payload, fails starlark.Value = starlark.None, nil
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "space", &in, "stream", &stream, "payload?", &payload, "fails?", &fails, "id?", &id); err != nil {
+	var payload starlark.Value = starlark.None
+	var want expected
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "space", &in, "stream", &stream, "payload?", &payload, "fails?", &want.fails, "id?", &id, "rejects?", &want.rejects); err != nil {
 		return nil, err
 	}
-	return inst.sendEvent(b, in, stream, id, payload, fails)
+	return inst.sendEvent(b, in, stream, id, payload, want)
 }
 
-func (inst *instance) sendEvent(b *starlark.Builtin, in, stream, id string, payload, fails starlark.Value) (starlark.Value, error) {
+func (inst *instance) sendEvent(b *starlark.Builtin, in, stream, id string, payload starlark.Value, want expected) (starlark.Value, error) {
 	s, err := inst.spaceNamed(b, in)
 	if err != nil {
 		return nil, err
@@ -84,18 +96,34 @@ func (inst *instance) sendEvent(b *starlark.Builtin, in, stream, id string, payl
 		return nil, err
 	case !ok:
 		return nil, fmt.Errorf("%s %s: the event is not handled: %s", b.Name(), stream, s.Pending())
-	case fails != nil && rc.Outcome == model.Handled:
-		return nil, fmt.Errorf("%s %s: the event was expected to fail, but was handled with the result %s", b.Name(), stream, rc.Result)
-	case fails != nil:
-		words, _ := starlark.AsString(fails)
-		if !strings.Contains(rc.Error, words) {
-			return nil, fmt.Errorf("%s %s: the event was expected to fail with %q, but failed with %q", b.Name(), stream, words, rc.Error)
-		}
-		return starlark.String(rc.Error), nil
-	case rc.Outcome != model.Handled:
-		return nil, fmt.Errorf("%s %s: the event is %s: %s", b.Name(), stream, rc.Outcome, rc.Error)
 	}
-	return value.FromModel(rc.Result), nil
+	v, err = want.check(&rc)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", b.Name(), stream, err)
+	}
+	return value.FromModel(v), nil
+}
+
+// check returns what a send returns: the result, the error, or the data of the rejection.
+func (e *expected) check(rc *model.Receipt) (model.Value, error) {
+	words, _ := starlark.AsString(e.fails)
+	switch {
+	case e.rejects != "" && e.fails != nil:
+		return model.Value{}, errors.New("use either fails or rejects")
+	case e.rejects != "" && (rc.Outcome != model.Rejected || rc.Code != e.rejects):
+		return model.Value{}, fmt.Errorf("the event was expected to be rejected with the code %q, but is %s: %s", e.rejects, rc.Outcome, receipts.Reason(rc))
+	case e.rejects != "":
+		return rc.Result, nil
+	case e.fails != nil && rc.Outcome == model.Handled:
+		return model.Value{}, fmt.Errorf("the event was expected to fail, but was handled with the result %s", rc.Result)
+	case e.fails != nil && !strings.Contains(rc.Error, words):
+		return model.Value{}, fmt.Errorf("the event was expected to fail with %q, but failed with %q", words, rc.Error)
+	case e.fails != nil:
+		return model.String(rc.Error), nil
+	case rc.Outcome != model.Handled:
+		return model.Value{}, fmt.Errorf("the event is %s: %s", rc.Outcome, receipts.Reason(rc))
+	}
+	return rc.Result, nil
 }
 
 // testAdvance is advance("24h"): everything due on the way is done at its time.

@@ -106,7 +106,7 @@ func (f *fold) writer(doc string) string {
 func (w *world) untold(f *fold) (id, from string) {
 	for key, h := range f.handled { // any order: whether there is one
 		tx, minted := model.OriginOf(key.id)
-		if !h.rc.Outcome.NeverRan() || h.rc.Pos == 0 || !minted {
+		if !h.rc.Outcome.Notifies() || h.rc.Pos == 0 || !minted {
 			continue
 		}
 		if w.folds[tx.Space].handled[eventKey{tx.Space, model.Undelivered, model.NoticeID(key.id)}] == nil {

@@ -54,7 +54,7 @@ func (c *counters) committed(commit *model.Commit) (ended bool) {
 			if at := slices.Index(model.Outcomes[:], r.Outcome); at >= 0 {
 				c.ended[at].Add(1)
 			}
-			if r.Outcome != model.Handled {
+			if r.Outcome != model.Handled && r.Outcome != model.Rejected {
 				c.failed.Add(1)
 			}
 			ended = true

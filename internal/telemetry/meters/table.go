@@ -139,7 +139,7 @@ var Worker = []Instrument{
 var Coordinator = []Instrument{
 	{Name: CoordinatorReleases, Kind: Counter, Unit: "{event}", Help: "Committed sends that this coordinator has put into the lanes of their targets."},
 	{Name: CoordinatorRepeated, Kind: Counter, Unit: "{event}", Help: "Those of them that were there already. They are normal with several coordinators, and after a restart."},
-	{Name: CoordinatorNotices, Kind: Counter, Unit: "{event}", Help: "Notices to the senders of events that were refused, cancelled or expired."},
+	{Name: CoordinatorNotices, Kind: Counter, Unit: "{event}", Help: "Notices to the senders of events that were refused, rejected, cancelled or expired."},
 	{Name: CoordinatorDeadLetters, Kind: Counter, Unit: "{event}", Help: "Dead letters that this coordinator has written or found written."},
 	{Name: CoordinatorUnreleased, Kind: Gauge, Unit: "{commit}", Help: "Commits that the coordinator has read and not completely released."},
 	{Name: CoordinatorUnreleasedAge, Kind: Gauge, Unit: "s", Help: "For how long the oldest release in progress has been tried, 0 if there is none."},

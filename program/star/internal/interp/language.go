@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program/star/internal/meter"
 	"github.com/settlehq/settle/program/star/internal/value"
+	"github.com/settlehq/settle/receipts"
 )
 
 // language are the builtins that compute: those of Starlark, with charges.
@@ -24,7 +25,7 @@ func init() {
 		"abs": callUniverse, "bool": callUniverse, "chr": callUniverse, "len": callUniverse,
 		"all": allOf, "any": anyOf, "dict": makeDict, "enumerate": callOverElements, "fail": fail, "float": makeFloat,
 		"hasattr": hasAttr, "int": makeInt, "list": makeList, "max": minMax, "min": minMax,
-		"name_of": nameOf, "ord": makeOrd, "range": makeRange, "repr": makeRepr, "reversed": callOverElements, "round": rounded, "set": makeSet,
+		"name_of": nameOf, "ord": makeOrd, "range": makeRange, "reject": reject, "repr": makeRepr, "reversed": callOverElements, "round": rounded, "set": makeSet,
 		"sorted": sorted, "str": makeStr, "sum": sum, "tuple": makeTuple, "type": typeName, "zip": zipped,
 	} {
 		language[name] = f
@@ -530,4 +531,21 @@ func fail(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark
 		}
 	}
 	return nil, &Failure{meter.Clip(strings.Join(parts, " ")), passing}
+}
+
+// reject is reject(code, message = "", data = None).
+func reject(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var code, message string
+	var data starlark.Value = starlark.None
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "code", &code, "message?", &message, "data?", &data); err != nil {
+		return nil, err
+	}
+	if data == starlark.None {
+		return nil, receipts.Reject(code, meter.Clip(message), nil)
+	}
+	v, err := run.ToModel(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: data: %w", b.Name(), err)
+	}
+	return nil, receipts.Reject(code, meter.Clip(message), v)
 }
