@@ -106,6 +106,7 @@ func (h *host) rewind(ev *model.Event, id string, at head, to int, in *resume) (
 	if was, _ := doc.Get("version").AsString(); was != version && !h.tx.Peek(snapshotDoc(id)).IsAbsent() {
 		h.tx.Delete(snapshotDoc(id)) // of the other version
 	}
+	h.dropConditions(id)
 	in.Gen = h.reopen(l, version, running, in.Reset)
 	e, from := &entry{set: h.set, d: d}, head{d.n, d.hash}
 	h.cache.drop(id)
@@ -216,6 +217,8 @@ func again(l *log, d *driver, rec *record, version string) error {
 		rec.Resume.Again = []string{last.Done.Work}
 	case last.Failed != nil:
 		rec.Resume.Again = []string{last.Failed.Work}
+	case last.Met != nil:
+		rec.Resume.Again = []string{last.Met.Wait}
 	case last.Due:
 		for id, at := range d.timers { // any order: sorted below
 			if at <= last.Now && strings.HasPrefix(id, "wait ") {
