@@ -38,7 +38,7 @@ type Event struct {
 	// At is the time in milliseconds since 1970.
 	At   int64     `json:"at"`
 	Kind EventKind `json:"kind"`
-	// Work is the call whose attempt has ended, Action what it calls, Line its place in the source, Attempt the attempt.
+	// Work is the call whose attempt has ended, Action what it calls, Line its place in the source, or that of the wait, Attempt the attempt.
 	Work    string `json:"work,omitzero"`
 	Action  string `json:"action,omitzero"`
 	Line    int32  `json:"line,omitzero"`
@@ -133,6 +133,9 @@ func (h *History) add(page model.Value, g *workflow.Graph) error {
 		e.Step = n + 1
 		if e.Work != "" {
 			e.Action, e.Line = g.ActionOf(e.Work)
+		}
+		if e.Wait != "" {
+			e.Line = g.LineOf(e.Wait)
 		}
 		h.Events = append(h.Events, e)
 	}
