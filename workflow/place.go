@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -32,6 +33,16 @@ func (g *Graph) ActionOf(work string) (action string, line int32) {
 		}
 	}
 	return "", 0
+}
+
+// OfUndoStep reports whether work of that ID is of an undo step.
+func OfUndoStep(work string) bool { return strings.HasPrefix(work, "undo") }
+
+// Undoes reports whether a graph registers undo steps.
+func (g *Graph) Undoes() bool {
+	return slices.ContainsFunc(g.Funcs, func(f Func) bool {
+		return slices.ContainsFunc(f.Nodes, func(n Node) bool { return n.Kind == Compensate })
+	})
 }
 
 // LineOf returns the line of a wait, 0 if the graph has no such wait.
