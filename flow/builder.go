@@ -67,7 +67,7 @@ func line() int32 {
 		if !is {
 			return 2
 		}
-		if !strings.HasSuffix(file, "/flow/builder.go") && !strings.HasSuffix(file, "/flow/child.go") {
+		if !strings.HasSuffix(file, "/flow/builder.go") && !strings.HasSuffix(file, "/flow/child.go") && !strings.HasSuffix(file, "/flow/condition.go") {
 			return int32(max(at, 2))
 		}
 	}

@@ -238,6 +238,17 @@ func (l *Ledger) Record(d *Draft) (uint64, error) {
 	return tx.N, nil
 }
 
+// AddSending is Add for the run of a node that sends events to its own space: they are queued behind those that wait, and
+// exist if and only if the transaction does.
+func (l *Ledger) AddSending(tx *model.Tx, sends []model.Send) error {
+	d := Draft{Sends: sends}
+	if err := l.join(tx, &d); err != nil {
+		return err
+	}
+	l.followUp(d.Sends)
+	return nil
+}
+
 // join makes a transaction part of the suffix: it completes and registers its sends, and updates the agenda.
 // A transaction that does not fit leaves no trace but its number.
 func (l *Ledger) join(tx *model.Tx, d *Draft) error {

@@ -17,6 +17,8 @@ const (
 	// Schedules has the schedules of a space, by name: {NAME: {"workflow": NAME, "state": STATE, "next": MS, ...}}, see
 	// package schedule.
 	Schedules = "schedules"
+	// conditionsIndex lists the conditions that the runs of a space wait for, see conditions.go.
+	conditionsIndex = "runs_conditions"
 	// load has what the tasks of all runs need, and the bytes of the steps of those that have ended:
 	// {"bytes": {ACTION: N}, "waiting": {RUN: true}, "kept": N}.
 	load = "runs_load"

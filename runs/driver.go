@@ -42,6 +42,7 @@ type record struct {
 	Done     *workflow.Done   `json:"done,omitzero"`
 	Failed   *workflow.Failed `json:"failed,omitzero"`
 	Signal   *workflow.Signal `json:"signal,omitzero"`
+	Met      *workflow.Met    `json:"met,omitzero"`
 	Abort    *workflow.Failed `json:"abort,omitzero"`
 	Cancel   string           `json:"cancel,omitzero"`
 	AtOnce   bool             `json:"at_once,omitzero"` // with Cancel
@@ -204,7 +205,7 @@ func (d *driver) ended(id string, attempt int, p *plan) {
 
 // inputs returns the inputs of a record. A timer that has fired is not set any more.
 func (d *driver) inputs(rec *record, p *plan) []workflow.Input {
-	in := workflow.Input{Now: d.now, Done: rec.Done, Failed: rec.Failed, Signal: rec.Signal, Abort: rec.Abort, Cancel: rec.Cancel, AtOnce: rec.AtOnce}
+	in := workflow.Input{Now: d.now, Done: rec.Done, Failed: rec.Failed, Signal: rec.Signal, Met: rec.Met, Abort: rec.Abort, Cancel: rec.Cancel, AtOnce: rec.AtOnce}
 	switch {
 	case rec.Resume != nil:
 		return d.resume(rec)
@@ -226,7 +227,7 @@ func (d *driver) inputs(rec *record, p *plan) []workflow.Input {
 		d.ended(rec.Done.Work, rec.Done.Attempt, p)
 	case rec.Failed != nil:
 		d.ended(rec.Failed.Work, rec.Failed.Attempt, p)
-	case rec.Signal == nil && rec.Abort == nil && rec.Cancel == "":
+	case rec.Signal == nil && rec.Met == nil && rec.Abort == nil && rec.Cancel == "":
 		return nil
 	}
 	return []workflow.Input{in}

@@ -22,12 +22,13 @@ const (
 	EventDone   EventKind = "done"   // an attempt of an action has ended with a result
 	EventFailed EventKind = "failed" // an attempt of an action has failed
 	EventSignal EventKind = "signal"
-	EventTimer  EventKind = "timer"  // one or more timers: of sleeps, timeouts of waits, pauses before attempts
-	EventCancel EventKind = "cancel" // of the run
-	EventAbort  EventKind = "abort"  // the run was ended with an error, because of a bound
-	EventRoom   EventKind = "room"   // there was room for actions that had waited for those of other runs
-	EventRetry  EventKind = "retry"  // the run was tried again from here
-	EventReset  EventKind = "reset"  // the run was reset to the step before
+	EventMet    EventKind = "condition" // a condition holds that the run waits for, or has failed
+	EventTimer  EventKind = "timer"     // one or more timers: of sleeps, timeouts of waits, pauses before attempts
+	EventCancel EventKind = "cancel"    // of the run
+	EventAbort  EventKind = "abort"     // the run was ended with an error, because of a bound
+	EventRoom   EventKind = "room"      // there was room for actions that had waited for those of other runs
+	EventRetry  EventKind = "retry"     // the run was tried again from here
+	EventReset  EventKind = "reset"     // the run was reset to the step before
 )
 
 // Event is a step of a run.
@@ -37,14 +38,16 @@ type Event struct {
 	// At is the time in milliseconds since 1970.
 	At   int64     `json:"at"`
 	Kind EventKind `json:"kind"`
-	// Work is the call whose attempt has ended, Action what it calls, Line its place in the source, Attempt the attempt.
+	// Work is the call whose attempt has ended, Action what it calls, Line its place in the source, or that of the wait, Attempt the attempt.
 	Work    string `json:"work,omitzero"`
 	Action  string `json:"action,omitzero"`
 	Line    int32  `json:"line,omitzero"`
 	Attempt int    `json:"attempt,omitzero"`
 	// Signal is the name of a signal.
 	Signal string `json:"signal,omitzero"`
-	// Value is a result, or the value of a signal.
+	// Wait names the wait whose condition holds.
+	Wait string `json:"wait,omitzero"`
+	// Value is a result, or the value of a signal or a condition.
 	Value jsontext.Value `json:"value,omitzero"`
 	Error *ActionError   `json:"error,omitzero"`
 	// Why is the reason of a cancellation.
@@ -131,6 +134,9 @@ func (h *History) add(page model.Value, g *workflow.Graph) error {
 		if e.Work != "" {
 			e.Action, e.Line = g.ActionOf(e.Work)
 		}
+		if e.Wait != "" {
+			e.Line = g.LineOf(e.Wait)
+		}
 		h.Events = append(h.Events, e)
 	}
 	return nil
@@ -154,6 +160,11 @@ func (rec *record) event() Event {
 		e.Error = errorIn(rec.Failed)
 	case rec.Signal != nil:
 		e.Kind, e.Signal, e.Value = EventSignal, rec.Signal.Name, rec.Signal.Value
+	case rec.Met != nil:
+		e.Kind, e.Wait, e.Value = EventMet, rec.Met.Wait, rec.Met.Value
+		if rec.Met.Failed != nil {
+			e.Error = errorIn(rec.Met.Failed)
+		}
 	case rec.Abort != nil:
 		e.Kind, e.Error = EventAbort, errorIn(rec.Abort)
 	case rec.Cancel != "":

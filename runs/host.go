@@ -214,6 +214,7 @@ func (h *host) write(id string, e *entry, at head) {
 		tx.StartTask(w.Action, taskKey(tx.Space(), id, w.ID, e.d.gen), in)
 	}
 	h.writeChildren(id, &last.plan)
+	h.writeConditions(id, e)
 	h.writeLoad(id, e)
 	switch at := last.plan.timer; {
 	case at == nil:

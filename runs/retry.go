@@ -89,6 +89,11 @@ func (h *host) rewind(ev *model.Event, id string, at head, to int, in *resume) (
 	if err != nil {
 		return model.Value{}, err
 	}
+	if undone, err := h.undoneAfter(l, to, at.n); err != nil {
+		return model.Value{}, fmt.Errorf("run %s: %w", id, err)
+	} else if undone {
+		return model.Value{}, refuse(Undone, "run %s has executed undo steps of a call after step %d, or executes them there: what the call had done does not hold any more; reset the run to a later step, or start another one", id, to)
+	}
 	rec := &record{Now: h.now(), Resume: in}
 	if !in.Reset {
 		if err := again(l, d, rec, version); err != nil {
@@ -106,6 +111,7 @@ func (h *host) rewind(ev *model.Event, id string, at head, to int, in *resume) (
 	if was, _ := doc.Get("version").AsString(); was != version && !h.tx.Peek(snapshotDoc(id)).IsAbsent() {
 		h.tx.Delete(snapshotDoc(id)) // of the other version
 	}
+	h.dropConditions(id)
 	in.Gen = h.reopen(l, version, running, in.Reset)
 	e, from := &entry{set: h.set, d: d}, head{d.n, d.hash}
 	h.cache.drop(id)
@@ -126,6 +132,40 @@ func undid(doc model.Value) bool {
 	steps, _ := undone.Get("steps").AsInt()
 	failed, _ := undone.Get("failed").AsInt()
 	return !doc.Get("undoing").IsAbsent() || steps+failed > 0
+}
+
+// undoneAfter reports whether a run has executed undo steps after a number of its steps, or executes some there.
+func (h *host) undoneAfter(l *log, to, n int) (bool, error) {
+	name, _ := l.doc.Get("workflow").AsString()
+	version, _ := l.doc.Get("version").AsString()
+	p, err := h.set.program(h.tx, name, version)
+	if err != nil || !p.Graph.Undoes() {
+		return false, err
+	}
+	d, err := l.after(p, to)
+	if err != nil {
+		return false, err
+	}
+	for id := range d.pending { // any order: one is enough
+		if workflow.OfUndoStep(id) {
+			return true, nil
+		}
+	}
+	for d.n < n {
+		rec, text, err := l.next(d)
+		if err != nil {
+			return false, err
+		}
+		did, err := d.apply(&rec, nil)
+		if err != nil {
+			return false, fmt.Errorf("record %d: %w", d.n, err)
+		}
+		if slices.ContainsFunc(did.start, func(w workflow.Work) bool { return workflow.OfUndoStep(w.ID) }) {
+			return true, nil
+		}
+		d.wrote(text)
+	}
+	return false, nil
 }
 
 // fitting returns the run after its first steps, in its own version, or in that of the program if the payload
@@ -216,6 +256,8 @@ func again(l *log, d *driver, rec *record, version string) error {
 		rec.Resume.Again = []string{last.Done.Work}
 	case last.Failed != nil:
 		rec.Resume.Again = []string{last.Failed.Work}
+	case last.Met != nil:
+		rec.Resume.Again = []string{last.Met.Wait}
 	case last.Due:
 		for id, at := range d.timers { // any order: sorted below
 			if at <= last.Now && strings.HasPrefix(id, "wait ") {

@@ -32,6 +32,8 @@ const (
 	StreamChildEnd    = "workflow-child-end"
 	StreamChildCancel = "workflow-child-cancel"
 	StreamChildSent   = "workflow-child-sent"
+	// StreamMet is for the conditions that runs of the space wait for. No client may send to it, either.
+	StreamMet = "workflow-met"
 )
 
 // Definition is a workflow that a program has.
@@ -164,6 +166,7 @@ func (s *Set) Register(p *space.Program) error {
 		{StreamChildEnd, s.childEnd},
 		{StreamChildCancel, s.childCancel},
 		{StreamChildSent, s.childSent},
+		{StreamMet, s.conditionMet},
 	} {
 		if err := p.Handle(h.stream, h.handle); err != nil {
 			return err
@@ -171,6 +174,9 @@ func (s *Set) Register(p *space.Program) error {
 		if err := p.Within(h.stream, handlerLimit); err != nil {
 			return err
 		}
+	}
+	if err := s.registerConditions(p); err != nil {
+		return err
 	}
 	return s.registerSchedules(p)
 }

@@ -209,3 +209,52 @@ func TestUndo_AfterASnapshot(t *testing.T) {
 	}
 	w.clean()
 }
+
+// A reset that would keep what an undo step of an inner call has undone is refused; a later one is not.
+func TestUndo_AResetBehindUndoStepsOfAnInnerCallIsRefused(t *testing.T) {
+	t.Parallel()
+	const src = `
+load("actions", "book", "free", "pay")
+
+def run():
+    pay(1, True)
+    r = attempt(extra("Rome"))
+    pay(2, r.ok)
+    return pay(3, True)
+
+def extra(stop):
+    compensate(free(stop))
+    return book("extra " + stop)
+
+workflow("w", run)
+`
+	w := newWorld(t, src, inStarlark(t, tripActions), simkit.Options{})
+	w.start("r", `{}`)
+	for range 4 { // pay 1, book, free, pay 2
+		action, task, _ := w.task()
+		w.end(action, task)
+		if action == "book" { // its undo step is pending
+			for step, refused := range map[int]bool{1: true, 2: true, 3: true} {
+				w.reset(step, refused)
+			}
+		}
+	}
+	for step := 1; step <= 3; step++ {
+		w.reset(step, true)
+	}
+	w.reset(4, false)
+	w.perform()
+	if got := w.outcome("r"); got != "3" {
+		t.Error(got)
+	}
+	w.clean()
+}
+
+// reset resets the run r, and wants that to be refused because of undo steps, or not.
+func (w *world) reset(step int, refused bool) {
+	w.Helper()
+	rc := w.sent(StreamReset, "", fmt.Sprintf(`{"run":"r","step":%d,"answer":true}`, step))
+	if got, _ := rc.Result.Get("refused").AsString(); (got == string(Undone)) != refused || rc.Outcome != model.Handled {
+		w.Errorf("reset to step %d: %s %s %s", step, rc.Outcome, rc.Error, rc.Result)
+	}
+}

@@ -168,7 +168,7 @@ func (r *runner) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads b
 	if info.Changed { // but volatile
 		r.graph.changeByRun(n.own.doc, v, n, tx.attempt.Group, pathsIn(tx.attempt.Writes, n.own.doc), 0)
 	}
-	if len(after) == 0 {
+	if len(after) == 0 && len(tx.attempt.Sends) == 0 {
 		r.inv.wrote(n, was)
 		r.rehearsals.validate(n, after, v)
 		return nil
@@ -201,11 +201,11 @@ func (r *runner) commitRun(n *node, tx *Tx, after []docValue, why int, newReads 
 	if newReads {
 		rec.Reads = n.readNames()
 	}
-	err := r.ledger.Add(&rec)
+	err := r.addRun(&rec, tx)
 	if errors.Is(err, ledger.ErrTooLarge) {
 		// Reads and causes are recorded only if there is room.
 		rec.Reads, rec.Causes = nil, anyCause(info.Causes)
-		err = r.ledger.Add(&rec)
+		err = r.addRun(&rec, tx)
 	}
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.id(), err)
@@ -217,6 +217,14 @@ func (r *runner) commitRun(n *node, tx *Tx, after []docValue, why int, newReads 
 		r.graph.changeByRun(w.doc, w.value, n, tx.attempt.Group, pathsIn(tx.attempt.Writes, w.doc), rec.N)
 	}
 	return nil
+}
+
+// addRun adds the transaction of a run to the open group, with the events that it raises.
+func (r *runner) addRun(rec *model.Tx, tx *Tx) error {
+	if len(tx.attempt.Sends) == 0 {
+		return r.ledger.Add(rec)
+	}
+	return r.ledger.AddSending(rec, tx.attempt.Sends)
 }
 
 // anyCause replaces causes that need too much room.

@@ -42,6 +42,31 @@ func ExpiresAt(at time.Time) SendOption {
 	}
 }
 
+// Raise sends an event to a stream of this space from the run of an effect: what the effect has seen is handled like any
+// other event, behind those that wait now. It takes effect with the transaction of the run. An effect runs again for
+// several reasons, and raises the event each time: it records what it has raised in a document that it declares in
+// Writes, or the handler recognises the repetition.
+func (t *Tx) Raise(stream string, payload any) {
+	if t.err != nil || t.rehearsal {
+		return
+	}
+	t.used()
+	if t.node == nil || t.node.kind != Effect {
+		t.fail(fmt.Errorf("raise an event on stream %s: only effects do; a handler sends it", stream))
+		return
+	}
+	err := model.CheckSendStream(stream)
+	var v model.Value
+	if err == nil {
+		v, err = model.Of(payload)
+	}
+	if err != nil {
+		t.fail(fmt.Errorf("raise an event on stream %s: %w", stream, err))
+		return
+	}
+	t.attempt.Sends = append(t.attempt.Sends, model.Send{To: t.space, Stream: stream, Payload: v})
+}
+
 func (t *Tx) makeSend(space, stream string, payload any, options []SendOption) (model.Send, error) {
 	t.used()
 	if t.node != nil {

@@ -34,9 +34,14 @@ func (r *Run) again(id string) {
 		r.attempt(w)
 		return
 	}
-	if f := r.timers[id]; f != nil {
+	f := r.timers[id]
+	if f == nil {
+		f = r.conditions.frames[id]
+	}
+	if f != nil {
 		at := f.wait.node
 		r.signals.leave(f, f.wait.signal)
+		r.conditions.leave(f)
 		delete(r.timers, id) // and not dropped: the visit sets it again
 		f.wait = nil
 		r.push(f, at, Forward)

@@ -291,6 +291,7 @@ func (r *Run) resume(f *frame, n *Node, v starlark.Value) error {
 // are running continue.
 func (r *Run) abandon(f *frame) (left undoing) {
 	a := f.wait
+	r.conditions.leave(f)
 	if f.wait = nil; a == nil {
 		return left
 	}

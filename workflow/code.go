@@ -38,7 +38,7 @@ func Dialect() *syntax.FileOptions { return &syntax.FileOptions{Set: true, While
 // Builtins returns the predeclared names of code in addition to those of Starlark.
 func Builtins() starlark.StringDict {
 	return starlark.StringDict{
-		"error": starlark.NewBuiltin("error", newError), "fail": starlark.NewBuiltin("fail", fail), "sum": starlark.NewBuiltin("sum", sum),
+		"error": starlark.NewBuiltin("error", newError), "fail": starlark.NewBuiltin("fail", fail), "get": starlark.NewBuiltin("get", get), "sum": starlark.NewBuiltin("sum", sum),
 	}
 }
 
@@ -93,6 +93,7 @@ func (m *module) function(f *Func) {
 		} else {
 			m.expression(n.Code)
 		}
+		m.expression(n.Until)
 		m.statements(n.Into)
 		for j := range n.Calls {
 			m.expression(n.Calls[j].Args)

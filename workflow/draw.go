@@ -89,6 +89,9 @@ func (n *Node) awaited() string {
 		return text
 	}
 	name, timeout := text[1:at], text[at+len(between):len(text)-1]
+	if n.Until != nil {
+		name = "until " + oneLine(n.Until.Text)
+	}
 	if timeout == "None" {
 		return name
 	}
@@ -99,8 +102,11 @@ func (n *Node) code() string {
 	if n.Code == nil {
 		return ""
 	}
-	return strings.Join(strings.Fields(n.Code.Text), " ")
+	return oneLine(n.Code.Text)
 }
+
+// oneLine returns a text without line breaks and indentation.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func shorten(text string, most int) string {
 	if utf8.RuneCountInString(text) <= most {

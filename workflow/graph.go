@@ -52,7 +52,7 @@ const (
 	Fan    Kind = "fan"    // concurrent calls: literal ones, or one for each element
 	Join   Kind = "join"   // waits for all calls of a fan-out, and lists their results in order
 	Sleep  Kind = "sleep"  // continues after a time
-	Wait   Kind = "wait"   // continues with the value of a signal
+	Wait   Kind = "wait"   // continues with the value of a signal, or of a condition
 	Return Kind = "return" // ends the function
 	// Compensate registers the one call that it has as an undo step, whose arguments it evaluates.
 	Compensate Kind = "compensate"
@@ -70,6 +70,8 @@ type Node struct {
 	// iterates over, the seconds of a sleep, the name and the timeout in seconds (or None) of a wait, as a pair,
 	// or the value of a return.
 	Code *Code `json:"code,omitzero"`
+	// Until is the condition of a wait for documents, which is evaluated outside of the run; the name in Code is None then.
+	Until *Code `json:"until,omitzero"`
 	// While marks a loop head whose Code is a condition.
 	While bool `json:"while,omitzero"`
 	// Calls are the calls of an action, a child or a compensate (one) or a fan-out. With Each, there is one call for each element, and
@@ -275,6 +277,8 @@ func (c *checker) node(f *Func, at int) error {
 		return fmt.Errorf("there is no kind %q", n.Kind)
 	case len(edges) != len(n.Edges):
 		return fmt.Errorf("a %s has %d edges, this one %d", n.Kind, len(edges), len(n.Edges))
+	case n.Until != nil && n.Kind != Wait:
+		return fmt.Errorf("a %s waits for no condition", n.Kind)
 	case n.Code == nil && (n.Kind == Do || n.Kind == Branch || n.Kind == Loop || n.Kind == Sleep || n.Kind == Wait || n.Kind == Return):
 		return fmt.Errorf("a %s needs code", n.Kind)
 	case (n.Kind == Action || n.Kind == Child || n.Kind == Compensate) && len(n.Calls) != 1:

@@ -13,6 +13,7 @@ type Input struct {
 	Failed   *Failed `json:"failed,omitzero"`
 	Timer    string  `json:"timer,omitzero"` // the ID of a timer that has fired
 	Signal   *Signal `json:"signal,omitzero"`
+	Met      *Met    `json:"met,omitzero"`
 	Abort    *Failed `json:"abort,omitzero"` // ends the run with an error
 	Cancel   string  `json:"cancel,omitzero"`
 	// AtOnce makes Cancel end the run without the undo steps that have not ended.

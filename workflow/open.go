@@ -21,8 +21,9 @@ type Open struct {
 	Since int64
 	// Failed is the error of the attempt before, at most 100 characters of it.
 	Failed string
-	// Signal is what is waited for.
+	// Signal is the signal that is waited for, or Until the text of the condition.
 	Signal string
+	Until  string
 }
 
 // Open returns what a run waits for, sorted by ID.
@@ -38,6 +39,8 @@ func (r *Run) Open() []Open {
 		case a == nil:
 		case a.signal != "":
 			list = append(list, Open{ID: "wait " + f.key(a.node), Func: f.fn, Node: a.node, Signal: a.signal, Since: a.since})
+		case a.until != nil:
+			list = append(list, Open{ID: waitID(f, a.node), Func: f.fn, Node: a.node, Until: oneLine(r.node(f, a.node).Until.Text), Since: a.since})
 		case a.timer != "":
 			list = append(list, Open{ID: a.timer, Func: f.fn, Node: a.node, Since: a.since})
 		}

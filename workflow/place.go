@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -32,6 +33,47 @@ func (g *Graph) ActionOf(work string) (action string, line int32) {
 		}
 	}
 	return "", 0
+}
+
+// OfUndoStep reports whether work of that ID is of an undo step.
+func OfUndoStep(work string) bool { return strings.HasPrefix(work, "undo") }
+
+// Undoes reports whether a graph registers undo steps.
+func (g *Graph) Undoes() bool {
+	return slices.ContainsFunc(g.Funcs, func(f Func) bool {
+		return slices.ContainsFunc(f.Nodes, func(n Node) bool { return n.Kind == Compensate })
+	})
+}
+
+// LineOf returns the line of a wait, 0 if the graph has no such wait.
+func (g *Graph) LineOf(wait string) int32 {
+	key, is := strings.CutPrefix(wait, "wait ")
+	calls := strings.Split(key, ".")
+	node, _, _ := strings.Cut(calls[len(calls)-1], "[")
+	at, err := strconv.Atoi(node)
+	if !is || err != nil || at < 0 {
+		return 0
+	}
+	fn := 0
+	for i, place := range calls[:len(calls)-1] {
+		if undo, is := strings.CutPrefix(place, "undo"); is && i == 0 && undo != "" {
+			if fn = g.registers(calls[1]); fn < 0 {
+				return 0
+			}
+			continue
+		}
+		_, call := g.Funcs[fn].callAt(place)
+		if call == nil || call.Func == "" {
+			return 0
+		}
+		if fn = g.funcNamed(call.Func); fn < 0 {
+			return 0
+		}
+	}
+	if at >= len(g.Funcs[fn].Nodes) || g.Funcs[fn].Nodes[at].Kind != Wait {
+		return 0
+	}
+	return g.Funcs[fn].Nodes[at].Line
 }
 
 // registers returns the first function that registers an undo step at a place, -1 if none does.

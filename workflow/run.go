@@ -35,11 +35,13 @@ type Run struct {
 	timers  map[string]*frame // of sleeps and of waits with a timeout, by ID
 	retries map[string]*work  // waiting for another attempt, by the ID of their timer
 	signals signals
-	undos   undos
-	marks   marks
-	passed  passes
-	outcome *Outcome
-	begun   bool
+	// conditions are those that it waits for.
+	conditions conditions
+	undos      undos
+	marks      marks
+	passed     passes
+	outcome    *Outcome
+	begun      bool
 	// deadline is how long the run may take from its begin, in milliseconds; 0 if it has none, or not any more.
 	deadline int64
 
@@ -86,6 +88,7 @@ type activation struct {
 	results   []starlark.Value // by slot; a *Failure for a failed call
 	timer     string           // of a sleep, or of a wait with a timeout
 	signal    string           // that a wait waits for
+	until     jsontext.Value   // the variables of the condition that a wait waits for, nil if it does not
 	since     int64            // when it began, in milliseconds since 1970
 }
 
@@ -159,6 +162,8 @@ func (r *Run) take(in *Input) error {
 		r.wake(in.Timer)
 	case in.Signal != nil:
 		return r.signal(in.Signal)
+	case in.Met != nil:
+		return r.met(in.Met)
 	case in.Abort != nil:
 		r.interrupt(&Failure{Name: in.Abort.Type, Ancestors: in.Abort.Ancestors, Message: in.Abort.Message}, r.Undoing() != nil)
 	case in.Cancel != "":
@@ -498,6 +503,7 @@ func (r *Run) wake(id string) {
 	if f := r.timers[id]; f != nil {
 		delete(r.timers, id)
 		n := r.node(f, f.wait.node)
+		f.wait.timer = "" // it has fired
 		if n.Kind == Wait {
 			r.timedOut(f)
 			return

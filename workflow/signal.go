@@ -51,11 +51,20 @@ func (r *Run) signal(in *Signal) error {
 
 // signalled continues a frame with the value of its signal.
 func (r *Run) signalled(f *frame, value jsontext.Value) error {
+	name := f.wait.signal
+	if err := r.waited(f, value); err != nil {
+		return fmt.Errorf("the value of signal %s: %w", name, err)
+	}
+	return nil
+}
+
+// waited continues a frame with the value that it has waited for.
+func (r *Run) waited(f *frame, value jsontext.Value) error {
 	var v starlark.Value = starlark.None
 	if len(value) > 0 {
 		var err error
 		if v, err = FromJSON(value); err != nil {
-			return fmt.Errorf("the value of signal %s: %w", f.wait.signal, err)
+			return err
 		}
 	}
 	n := r.node(f, f.wait.node)
@@ -69,13 +78,21 @@ func (r *Run) signalled(f *frame, value jsontext.Value) error {
 	return nil
 }
 
-// timedOut continues a frame whose signal has not come in time.
+// timedOut continues a frame that has waited too long.
 func (r *Run) timedOut(f *frame) {
-	n, name := r.node(f, f.wait.node), f.wait.signal
-	r.signals.leave(f, name)
-	r.mark(f, f.wait.node, failedAt)
-	f.wait = nil
-	why := &Failure{Name: TimeoutError, Message: fmt.Sprintf("signal %s has not come in time", name)}
+	message := fmt.Sprintf("signal %s has not come in time", f.wait.signal)
+	if c := r.node(f, f.wait.node).Until; c != nil {
+		message = fmt.Sprintf("the condition has not been met in time: %s", shorten(oneLine(c.Text), maxNote))
+	}
+	r.waitFailed(f, &Failure{Name: TimeoutError, Message: message})
+}
+
+// waitFailed continues a frame whose wait has failed.
+func (r *Run) waitFailed(f *frame, why *Failure) {
+	at := f.wait.node
+	n := r.node(f, at)
+	r.abandon(f)
+	r.mark(f, at, failedAt)
 	if !n.Attempt {
 		r.fail(f, why)
 		return
@@ -85,11 +102,14 @@ func (r *Run) timedOut(f *frame) {
 	}
 }
 
-// await waits for a signal.
+// await waits for a signal, or for a condition.
 func (r *Run) await(f *frame, n *Node, at int) error {
 	name, seconds, err := r.awaited(f, n)
 	if err != nil {
 		return err
+	}
+	if n.Until != nil {
+		return r.awaitCondition(f, n, at, seconds)
 	}
 	f.wait = &activation{node: at, signal: name, since: r.now}
 	if i := slices.IndexFunc(r.signals.kept, func(s Signal) bool { return s.Name == name }); i >= 0 {
@@ -103,12 +123,12 @@ func (r *Run) await(f *frame, n *Node, at int) error {
 	case seconds == 0:
 		r.timedOut(f)
 	default:
-		r.setTimer(f, "wait "+f.key(at), seconds)
+		r.setTimer(f, waitID(f, at), seconds)
 	}
 	return nil
 }
 
-// awaited returns the name and the timeout of a wait, -1 if it has none.
+// awaited returns the name, "" of a condition, and the timeout of a wait, -1 if it has none.
 func (r *Run) awaited(f *frame, n *Node) (name string, seconds float64, err error) {
 	v, err := r.eval(n.Code, f.vars)
 	if err != nil {
@@ -119,7 +139,7 @@ func (r *Run) awaited(f *frame, n *Node) (name string, seconds float64, err erro
 		return "", 0, fmt.Errorf("a wait has no pair of a name and a timeout")
 	}
 	name, is = starlark.AsString(pair[0])
-	if !is || name == "" {
+	if (!is || name == "") && n.Until == nil {
 		return "", 0, fmt.Errorf("wait takes the name of a signal, not %s", pair[0].Type())
 	}
 	if pair[1] == starlark.None {

@@ -70,6 +70,7 @@ type storedWait struct {
 	Results map[int]jsontext.Value `json:"results,omitzero"` // by slot
 	Timer   string                 `json:"timer,omitzero"`
 	Signal  string                 `json:"signal,omitzero"`
+	Until   jsontext.Value         `json:"until,omitzero"`
 	Since   int64                  `json:"since,omitzero"`
 }
 
@@ -153,7 +154,7 @@ func (s *saver) frame(f *frame) (out storedFrame, err error) {
 		}
 	}
 	if a := f.wait; a != nil {
-		out.Wait = &storedWait{Node: a.node, Need: a.need, Timer: a.timer, Signal: a.signal, Since: a.since, Results: map[int]jsontext.Value{}}
+		out.Wait = &storedWait{Node: a.node, Need: a.need, Timer: a.timer, Signal: a.signal, Until: a.until, Since: a.since, Results: map[int]jsontext.Value{}}
 		for i, v := range a.results {
 			if v != nil {
 				if out.Wait.Results[i], err = s.value(v, 0); err != nil {
@@ -271,7 +272,7 @@ func (r *Run) loadFrame(l *loader, in *storedFrame) (err error) {
 		if w.Node < 0 || w.Node >= nodes || w.Need < 0 || w.Need > maxOpen {
 			return fmt.Errorf("call %s waits at node %d of %d for %d", in.ID, w.Node, nodes, w.Need)
 		}
-		f.wait = &activation{node: w.Node, need: w.Need, timer: w.Timer, signal: w.Signal, since: w.Since, results: make([]starlark.Value, w.Need)}
+		f.wait = &activation{node: w.Node, need: w.Need, timer: w.Timer, signal: w.Signal, until: w.Until, since: w.Since, results: make([]starlark.Value, w.Need)}
 		for i, data := range w.Results { // any order: each on its own
 			if i < 0 || i >= w.Need {
 				return fmt.Errorf("call %s has a result %d of %d", in.ID, i, w.Need)
@@ -283,6 +284,12 @@ func (r *Run) loadFrame(l *loader, in *storedFrame) (err error) {
 		}
 		if w.Timer != "" {
 			r.timers[w.Timer] = f
+		}
+		if w.Until != nil {
+			if r.program.Graph.Funcs[f.fn].Nodes[w.Node].Until == nil {
+				return fmt.Errorf("call %s waits for a condition at node %d, which has none", in.ID, w.Node)
+			}
+			r.conditions.enter(waitID(f, w.Node), f)
 		}
 	}
 	r.frames[f.id] = f

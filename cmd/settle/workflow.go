@@ -12,6 +12,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/flow"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
@@ -306,13 +307,27 @@ func (c *workflowCancelCmd) Run(ctx context.Context, io streams) error {
 		if err := cancel(ctx, c.ID, c.Reason); err != nil {
 			return err
 		}
-		if s, err := r.Status(ctx, c.ID); err == nil && s.State == flow.Running {
-			fmt.Fprintf(io.out, "%s: executes its undo steps; then it is cancelled\n", c.ID)
-			return nil
+		s, err := r.Status(ctx, c.ID)
+		if err != nil {
+			return fmt.Errorf("the cancellation was received, and the state of the run cannot be read: %w", err)
 		}
-		fmt.Fprintf(io.out, "%s: cancelled\n", c.ID)
+		fmt.Fprintf(io.out, "%s: %s\n", c.ID, afterCancel(s))
 		return nil
 	})
+}
+
+// afterCancel describes a run that has received its cancellation. One that executed undo steps already ends with the error that
+// they are executed for.
+func afterCancel(s *flow.Status) string {
+	switch {
+	case s.State == flow.Running && s.Undoing != nil && s.Undoing.Type != workflow.CancelledError:
+		return fmt.Sprintf("had failed before, and executes its undo steps; then it ends with %s; --at-once ends it now", display.FirstLine(s.Undoing.Error()))
+	case s.State == flow.Running:
+		return "executes its undo steps; then it is cancelled"
+	case s.State != flow.Cancelled && s.Error != nil:
+		return fmt.Sprintf("has ended: it has %s with %s", s.State, display.FirstLine(s.Error.Error()))
+	}
+	return string(s.State)
 }
 
 // workflowGraphCmd is `settle workflow graph`.

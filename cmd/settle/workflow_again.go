@@ -119,6 +119,8 @@ func printEvent(io streams, e *flow.Event) {
 		text = fmt.Sprintf("%s (line %d, %s), attempt %d, %s", e.Action, e.Line, e.Work, e.Attempt, e.Kind)
 	case runs.EventSignal:
 		text = "signal " + e.Signal
+	case runs.EventMet:
+		text = fmt.Sprintf("condition (line %d)", e.Line)
 	case runs.EventCancel:
 		text = "cancel: " + e.Why
 	case runs.EventRetry, runs.EventReset:

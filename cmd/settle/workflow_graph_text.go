@@ -162,9 +162,9 @@ func share(got, need int) string {
 	return strings.TrimRight(fmt.Sprintf("%s of %s %s", display.Grouped(got), display.Grouped(need), bar), " ")
 }
 
-// paused returns how long a run has waited for a signal, or sleeps still.
+// paused returns how long a run has waited for a signal or a condition, or sleeps still.
 func (d runText) paused(s *flow.Status, w *workflow.Open) string {
-	if until, set := s.Timers[w.ID]; set && w.Signal == "" {
+	if until, set := s.Timers[w.ID]; set && w.Signal+w.Until == "" {
 		return d.in(until)
 	}
 	if w.Since == 0 {

@@ -98,6 +98,8 @@ func TestWorkflow_UndoStepsAndDeadlines(t *testing.T) {
 	want(t, 0, "running for | has to end", "workflow", "status", "shop", "r3")
 	want(t, 0, "r2: started", "workflow", "start", "shop", "saga", `{"seat":1}`, "--id", "r2", "--deadline", "1ms")
 	eventually(t, "because of DeadlineError: the run has not ended within 1ms", "workflow", "status", "shop", "r2")
+	want(t, 0, "r2: had failed before, and executes its undo steps; then it ends with DeadlineError: the run has not ended within 1ms; --at-once ends it now", "workflow", "cancel", "shop", "r2")
+	want(t, 0, "r2: has ended: it has failed with DeadlineError: the run has not ended within 1ms", "workflow", "cancel", "shop", "r2", "--at-once")
 	want(t, 2, "the deadline is -1s; it must be positive", "workflow", "start", "shop", "saga", `{"seat":1}`, "--deadline=-1s")
 }
 

@@ -249,6 +249,10 @@ func (d runText) single(s *flow.Status, w *workflow.Open) string {
 		return fmt.Sprintf("signal %s%s, until %s: %s", d.paint(bold, w.Signal), d.since(w.Since), at(d.now, time.UnixMilli(until)), d.in(until))
 	case w.Signal != "":
 		return "signal " + d.paint(bold, w.Signal) + d.since(w.Since)
+	case w.Until != "" && set:
+		return fmt.Sprintf("until %s%s, until %s: %s", d.paint(bold, w.Until), d.since(w.Since), at(d.now, time.UnixMilli(until)), d.in(until))
+	case w.Until != "":
+		return "until " + d.paint(bold, w.Until) + d.since(w.Since)
 	case set:
 		return fmt.Sprintf("the end of its sleep at %s, %s", at(d.now, time.UnixMilli(until)), d.in(until))
 	}
@@ -284,7 +288,7 @@ func (d runText) fan(s *flow.Status, g *group, line string) []string {
 	names := map[string]bool{}
 	for i := range g.open {
 		w := &g.open[i]
-		names[called(w)+w.Signal] = true
+		names[called(w)+w.Signal+w.Until] = true
 		if s.Queued[w.ID] {
 			queued++
 		}
@@ -360,13 +364,15 @@ func shortGroup(s *flow.Status, g *group) string {
 	n := nodeOf(s.Graph, g.at)
 	switch {
 	case n != nil && n.Kind == workflow.Fan || len(g.open) > 1:
-		return fmt.Sprintf("%s %d of %d done", cmp.Or(called(w), w.Signal), g.got, g.need)
+		return fmt.Sprintf("%s %d of %d done", cmp.Or(called(w), w.Signal, w.Until), g.got, g.need)
 	case called(w) != "" && w.Failed != "":
 		return fmt.Sprintf("attempt %d of %s after %s", w.Attempt, called(w), display.FirstLine(w.Failed))
 	case called(w) != "":
 		return "waits for " + whatOf(w)
 	case w.Signal != "":
 		return "waits for signal " + w.Signal
+	case w.Until != "":
+		return "waits until " + w.Until
 	}
 	return "sleeps"
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Source is a program in two forms: a workflow, and the same for an interpreter in which calls inside of combinators
-// are values: later(f, x) is the call f(x) to be made, retry, timeout, parallel and waiting take and return such values,
+// are values: later(f, x) is the call f(x) to be made, retry, timeout, parallel, waiting and until take and return such values,
 // and now(v) or attempt(v) makes the call.
 type Source struct{ lines []string }
 
@@ -18,11 +18,13 @@ const (
 	markNow  = "\x02" // around a combinator that is not attempted
 	markEnd  = "\x03"
 	markWait = "\x04" // before the name wait
+	// markUntil is before the name wait of a condition that is attempted.
+	markUntil = "\x05"
 )
 
 // Workflow returns the text of the workflow. Its name is w.
 func (s *Source) Workflow() string {
-	text := strings.NewReplacer(markCall, "", markNow, "", markEnd, "", markWait, "").Replace(strings.Join(s.lines, "\n"))
+	text := strings.NewReplacer(markCall, "", markNow, "", markEnd, "", markWait, "", markUntil, "").Replace(strings.Join(s.lines, "\n"))
 	return text + "\nworkflow('w', run)\n"
 }
 
@@ -42,7 +44,7 @@ func (s *Source) Oracle() string {
 		}
 		b.WriteString("\n")
 	}
-	return strings.NewReplacer(markNow, "now(", markEnd, ")", markWait+"wait", "waiting").Replace(b.String())
+	return strings.NewReplacer(markNow, "now(", markEnd, ")", markWait+"wait", "waiting", markUntil+"wait", "until").Replace(b.String())
 }
 
 // Lines returns the number of lines.
@@ -75,6 +77,12 @@ var Constructs = map[string]string{
 	"helper": `h1\(`, "helper of a helper": `(?s)def h2.*h1\(.*def run`, "error as a value": `= problem\(`, "exchange": `(?m)^ +\w+, \w+ = \w+, \w+$`, "data through an action": `= echo\(`,
 	"loop without actions": `(?m)^ +while w\d+ < 2:$`, "helper that changes an element": `"\] \+= bump\(`, "negated action": `(if|while) not small\(`, "range as a value": `= range\(`, "set as a value": `= set\(`, "large int": `1 << 80`, "function as a value": `= (twice|sum)\b`,
 	"error as a variable": `(?m) = r\d+\.error$`, "comparison of values": `\[\w+ == \w+, \w+ in \[`, "loop over a list that may change": `(?m)for i\d+ in l\d+:$`, "loop over bytes": `\.elems\(\):`, "return of a comprehension of calls": `return \[inc`,
+	"a call in a sum": `\(\w+\([^()]*\) [-+*] `, "a call of a call": `inc\(inc\(`, "a call in a dict": `\{"a": \w+\(`, "a call in a method": `\.append\(.*(inc|add)\(`, "a call in a star argument": `, \*\[`,
+	"a call in a side of a conditional expression": ` if .*small\(.* else (inc|add)\(`, "and with a call": ` and (not )?small\(`, "or with a call": ` or (not )?small\(`, "elif with a call": `elif .*small\(`, "while with a call in an expression": `while inc\(`,
+	"comprehension of two loops": `\[[^\[\]]* for \w+ in .* for \w+ in range\(`, "comprehension with a call in a condition": ` if small\(\w+\)( for|\])`, "comprehension over a call": ` in (part|echo)\(`, "dict comprehension of calls": `\{inc\(\w+\): `,
+	"arguments with calls in parallel": `parallel\(inc\(.*, add\((inc|add)`, "arguments with calls in attempt": `attempt\((inc|add|twice)\((inc|add)\(`, "a list that changes in its expression": `len\(l\d+\) \+ grow\(`,
+	"sleep with a call": `sleep\(.*(inc|add)\(`, "wait for a condition": `= wait\(lambda: get`, "attempt of a condition": `attempt\(wait\(lambda`, "a condition that is not met": `wait\(lambda: (get\("f"\)|not get)`, "a condition that fails": `wait\(lambda: fail`,
+	"a condition of a function": `wait\(lambda: seen\(`, "a condition with a call in its timeout": `wait\(lambda: .*timeout = .*(inc|add|h\d)\(`, "early return in nested loops": `(?m)^            +if .*: return `,
 	"result of an action in a list": `if len\(\w+\) > 0: \w+\[0\] = `,
 }
 
@@ -101,6 +109,7 @@ func Mixed(seed uint64) *Source {
 		"    d[\"n\"] = 9",
 		"    y = inc(x)",
 		"    return y",
+		"def seen(x): return get(\"v%d\" % x) == x",
 		"def pair(x):",
 		"    y = inc(x)",
 		"    return y, x",
@@ -353,7 +362,7 @@ func (m *mixed) statement(depth int) {
 		m.compound(depth)
 		return
 	}
-	switch k := m.IntN(30); {
+	switch k := m.IntN(36); {
 	case k < 4:
 		c := m.call(false)
 		v := m.fresh("v")
@@ -432,7 +441,11 @@ func (m *mixed) statement(depth int) {
 		m.line(depth, "%s = problem(%s)", r, m.int())
 		m.line(depth, "%s = 1 if %s else 0", r, r)
 		m.ints = append(m.ints, r)
-	case k < 28 && m.IntN(3) == 0:
+	case k < 32:
+		m.expression(depth)
+	case k < 33 && m.main:
+		m.condition(depth)
+	case k < 34 && m.IntN(3) == 0:
 		m.n++
 		m.line(depth, "if %s: return [inc(x%d) for x%d in [%s, %s]]", m.cond(), m.n, m.n, m.int(), m.int())
 	default:
@@ -501,12 +514,18 @@ func (m *mixed) compound(depth int) {
 	case 0, 1:
 		if !m.plain && m.IntN(4) == 0 {
 			m.line(depth, "if %ssmall(%s):", m.oneOf("", "not "), m.int())
+		} else if !m.plain && m.IntN(3) == 0 {
+			m.line(depth, "if %s:", m.deepCond())
 		} else {
 			m.line(depth, "if %s:", m.cond())
 		}
 		m.suite(depth+1, n)
 		if m.IntN(2) == 0 {
-			m.line(depth, "elif %s:", m.cond())
+			if !m.plain && m.IntN(4) == 0 {
+				m.line(depth, "elif %s:", m.deepCond())
+			} else {
+				m.line(depth, "elif %s:", m.cond())
+			}
 			m.suite(depth+1, n)
 		}
 		if m.IntN(2) == 0 {
@@ -566,7 +585,7 @@ func (m *mixed) compound(depth int) {
 		if m.plain {
 			m.line(depth, "while %s < 2:", w)
 		} else {
-			m.line(depth, "while %s:", m.oneOf(fmt.Sprintf("small(%s + %d)", w, m.IntN(3)), fmt.Sprintf("not small(4 - %s)", w), fmt.Sprintf("not (not small(%s + 1))", w)))
+			m.line(depth, "while %s:", m.oneOf(fmt.Sprintf("small(%s + %d)", w, m.IntN(3)), fmt.Sprintf("not small(4 - %s)", w), fmt.Sprintf("not (not small(%s + 1))", w), fmt.Sprintf("inc(%s) < %d and %s", w, 2+m.IntN(3), m.deepCond())))
 		}
 		m.line(depth+1, "%s += 1", w)
 		m.body(depth, n, was)
@@ -591,7 +610,7 @@ func (m *mixed) without(depth int) {
 		l := m.fresh("l")
 		m.line(depth, "%s = [%s, %s]", l, m.int(), m.int())
 		m.lists = append(m.lists, l)
-	case k < 4 && len(m.lists) > 0:
+	case k < 3 && len(m.lists) > 0:
 		m.line(depth, "%s.append(%s)", m.of(m.lists), m.int())
 	case k < 5 && len(m.lists) > 0:
 		over := m.of(m.lists)
@@ -676,4 +695,124 @@ func (m *mixed) other(depth int) {
 		m.line(depth, "%s = %s", o, e)
 		m.others = append(m.others, o)
 	}
+}
+
+// deep returns an expression with a number as its value, in which actions and helpers are called.
+func (m *mixed) deep(levels int) string {
+	if levels == 0 {
+		return m.oneOf(m.call(false), m.int(), m.combined())
+	}
+	sub := func() string { return m.deep(levels - 1) }
+	switch m.IntN(13) {
+	case 0, 1:
+		return fmt.Sprintf("(%s %s %s) %% 31", sub(), m.oneOf("+", "-", "*"), sub())
+	case 2:
+		return fmt.Sprintf("inc(%s)", sub())
+	case 3:
+		return fmt.Sprintf("add(%s, y = %s)", sub(), sub())
+	case 4:
+		return fmt.Sprintf("(%s if %s else %s)", sub(), m.deepCond(), sub())
+	case 5:
+		return fmt.Sprintf("twice(%s) %% 9", sub())
+	case 6:
+		if len(m.helpers) > 0 {
+			return fmt.Sprintf("%s(%s, %s)", m.of(m.helpers), sub(), sub())
+		}
+	case 7:
+		return fmt.Sprintf("[%s, %s][%s %% 2]", sub(), sub(), sub())
+	case 8:
+		return fmt.Sprintf("{\"a\": %s, %s: %s}.get(\"a\", 0)", sub(), m.oneOf("3", "\"a\"", "inc(1)"), sub())
+	case 9:
+		return fmt.Sprintf("(lambda k, j = 2: k + j)(%s, j = %s)", sub(), sub())
+	case 10:
+		if len(m.lists) > 0 {
+			return fmt.Sprintf("(len(%s) + grow(%s, %s))", m.of(m.lists), m.of(m.lists), sub())
+		}
+	case 11:
+		return m.comprehension(sub)
+	case 12:
+		return fmt.Sprintf("max(key = twice if small(%s) else loud, *[%s, %s])", m.int(), sub(), sub())
+	}
+	return sub()
+}
+
+// comprehension returns an expression over a comprehension with calls in its parts.
+func (m *mixed) comprehension(sub func() string) string {
+	m.n += 2
+	x, y := fmt.Sprintf("x%d", m.n-1), fmt.Sprintf("x%d", m.n)
+	switch m.IntN(5) {
+	case 0:
+		return fmt.Sprintf("len([%s for %s in part(%s)[\"a\"] for %s in range(inc(%s) %% 3)])", y, x, sub(), y, m.atom())
+	case 1:
+		return fmt.Sprintf("sum([add(%s, %s) for %s in [1, 2] if small(%s) for %s in range(%s)])", x, y, x, x, y, x)
+	case 2:
+		return fmt.Sprintf("len({inc(%s): %s for %s in [1, 1, %s]})", x, sub(), x, m.atom())
+	case 3:
+		return fmt.Sprintf("sum([inc(%s) + %s for %s in range(%d)])", x, m.atom(), x, m.IntN(3))
+	}
+	return fmt.Sprintf("len([%s for %s in echo([%s, 2])])", x, x, sub())
+}
+
+// deepCond returns a condition in which actions are called.
+func (m *mixed) deepCond() string {
+	switch m.IntN(4) {
+	case 0:
+		return fmt.Sprintf("%s and small(%s)", m.cond(), m.int())
+	case 1:
+		return fmt.Sprintf("%s or not small(%s)", m.cond(), m.int())
+	case 2:
+		return fmt.Sprintf("small(%s) and (loud(%s) > 1 or small(%s))", m.int(), m.call(false), m.int())
+	}
+	return fmt.Sprintf("%s %s %s", m.call(false), m.oneOf("<", "==", ">="), m.oneOf(m.call(false), m.atom()))
+}
+
+// expression writes a statement with calls inside of expressions.
+func (m *mixed) expression(depth int) {
+	e := m.deep(1 + m.IntN(2))
+	switch k := m.IntN(12); {
+	case k < 2 && len(m.lists) > 0:
+		m.line(depth, "%s.append(%s)", m.of(m.lists), e)
+	case k < 3 && len(m.lists) > 0 && m.IntN(6) == 0:
+		m.line(depth, "%s.%s(%s)", m.of(m.lists), m.oneOf("extend", "insert", "nothing"), e) // may fail
+	case k < 4 && len(m.dicts) > 0:
+		m.line(depth, "%s[\"n\"] %s %s + 1", m.of(m.dicts), m.oneOf("=", "+="), e)
+	case k < 5 && m.loops > 0:
+		m.line(depth, "if %s: %s", m.deepCond(), m.oneOf("break", "continue", "return "+e))
+	case k < 6 && m.IntN(4) == 0:
+		m.line(depth, "if %s: return %s + 0", m.cond(), e)
+	case k < 7:
+		m.line(depth, "%s += %s + 0", m.of(m.ints), e)
+	case k < 8:
+		r := m.fresh("r")
+		mark := m.oneOf("\x01inc(%s)", "\x01twice(%s)", "\x01add(1, %s)", "retry(\x01inc(%s), attempts = 2)")
+		m.line(depth, "%s = attempt("+mark+")", r, e)
+		m.tries = append(m.tries, r)
+	case k < 9:
+		a, b := m.fresh("v"), m.fresh("v")
+		m.line(depth, "%s, %s = \x02parallel(\x01inc(%s), \x01add(%s, %s))\x03", a, b, m.int(), e, m.int())
+		m.ints = append(m.ints, a, b)
+	case k < 10:
+		m.line(depth, "sleep(%s %% 3)", e)
+	default:
+		v := m.fresh("v")
+		m.line(depth, "%s = %s", v, e)
+		m.ints = append(m.ints, v)
+	}
+}
+
+// condition writes a wait for a condition: the documents t and f are true and false, and documents that begin with v are what the
+// rest of their name says.
+func (m *mixed) condition(depth int) {
+	c := m.oneOf("get(\"t\") and %s + 1", "[get(\"v%%d\" %% e) for e in range(%s %% 3)] and 5", "seen(%s) and 2", "fail(error(\"B\", \"%s\"))")
+	c = fmt.Sprintf(c, m.atom())
+	if m.IntN(2) == 0 {
+		r := m.fresh("r")
+		until := m.oneOf(c, c, "get(\"f\")", "not get(\"t\") or seen(-1)")
+		m.line(depth, "%s = attempt(\x05wait(lambda: %s, timeout = %s))", r, until, m.oneOf(`"1h"`, "30", m.deep(1)+" % 4 + 1"))
+		m.tries = append(m.tries, r)
+		return
+	}
+	v := m.fresh("v")
+	m.line(depth, "%s = wait(lambda: get(\"t\") and %s %% 9 + 1)", v, m.atom())
+	m.ints = append(m.ints, v)
 }

@@ -306,3 +306,6 @@ func (s *Space) Docs() []string {
 	}
 	return out
 }
+
+// Log returns the commits of the space, the first one first.
+func (s *Space) Log() []model.LogEntry { return slices.Clone(s.log) }

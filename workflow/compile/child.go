@@ -104,7 +104,7 @@ func (c *compiler) checkChild(s syntax.Stmt) (err error) {
 const writeChild = `write child("workflow", {"argument": value}), and id = "..." or space = "..." if they matter`
 
 // child lowers child(workflow, args, id, space).
-func (l *lowering) child(call *syntax.CallExpr, name string, own []string) (out workflow.Call) {
+func (l *lowering) child(call *syntax.CallExpr, name string) (out workflow.Call) {
 	if name != childName {
 		l.refuse(call, "%s is a workflow: write child(%s, {...})", name, name)
 		return out
@@ -144,7 +144,7 @@ func (l *lowering) child(call *syntax.CallExpr, name string, own []string) (out 
 		}
 		rest.Args = append(rest.Args, arg)
 	}
-	if out.Args = l.arguments(rest, own); id {
+	if out.Args = l.arguments(rest); id {
 		if l.named == nil {
 			l.named = map[*workflow.Code]bool{}
 		}

@@ -115,10 +115,13 @@ type compiler struct {
 	bound     bool              // the file has a variable of the name child, so there is no builtin
 	funcs     map[string]*syntax.DefStmt
 	effectful map[string]bool // functions that call actions, directly or not
-	loads     map[*syntax.Ident]bool
-	entry     string
-	graph     *workflow.Graph
-	within    bool // the file is a program, whose workflows have further arguments
+	reading   map[string]bool // other functions that read documents, directly or not
+	// unresolved reports that the names of the file have no bindings, and boundGet that it gives something the name get.
+	unresolved, boundGet bool
+	loads                map[*syntax.Ident]bool
+	entry                string
+	graph                *workflow.Graph
+	within               bool // the file is a program, whose workflows have further arguments
 	// plainCalls reports that the graph calls plainFunc.
 	plainCalls bool
 }
@@ -130,7 +133,11 @@ func refuse(n syntax.Node, format string, args ...any) error {
 func (c *compiler) lower(stmts []syntax.Stmt) error {
 	c.findEffectful()
 	c.effectful[c.entry] = true
+	c.findReading()
 	for _, s := range stmts {
+		if err := c.checkGet(s); err != nil {
+			return err
+		}
 		if err := c.checkChild(s); err != nil {
 			return err
 		}

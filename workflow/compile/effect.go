@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,8 +18,10 @@ func (l *lowering) effect(x syntax.Expr, into *workflow.Code) {
 	call, name := callOf(x)
 	at := syntax.Start(x)
 	switch {
+	case l.fixed != "":
+		l.refuse(x, "%s", l.fixed)
 	case call == nil || !l.c.isEffect(name):
-		l.refuse(l.c.effect(x), "the call of an action stands alone, at the right of an assignment, or directly in parallel, attempt, retry or timeout; give its result to a variable first")
+		l.refuse(x, "here stands the call of an action")
 	case name == "sleep":
 		l.sleep(call, into)
 	case name == "wait":
@@ -30,7 +33,7 @@ func (l *lowering) effect(x syntax.Expr, into *workflow.Code) {
 	case name == "compensate":
 		l.compensate(call, into)
 	default:
-		l.step(single(l.call(x, nil), into), at)
+		l.step(single(l.call(x), into), at)
 	}
 }
 
@@ -48,7 +51,7 @@ func (l *lowering) attempt(call *syntax.CallExpr, into *workflow.Code) {
 		l.wait(inner, into, true)
 		return
 	}
-	n := single(l.call(call.Args[0], nil), into)
+	n := single(l.call(call.Args[0]), into)
 	n.Attempt = true
 	l.step(n, syntax.Start(call))
 }
@@ -63,7 +66,7 @@ func (l *lowering) compensate(call *syntax.CallExpr, into *workflow.Code) {
 		l.refuse(call, "compensate takes one call, of the action or the function that undoes the step: compensate(refund(id = receipt))")
 		return
 	}
-	undo := l.call(call.Args[0], nil)
+	undo := l.call(call.Args[0])
 	if undo.Child != "" {
 		l.refuse(call, "an undo step is an action or a function; write a function that calls the child: def undo(): child(...)")
 		return
@@ -80,7 +83,7 @@ func (l *lowering) sleep(call *syntax.CallExpr, into *workflow.Code) {
 		l.refuse(call, `sleep takes a time: sleep("30s"), or a number of seconds`)
 		return
 	}
-	code := l.noEffect(call.Args[0])
+	code := l.value(call.Args[0])
 	if lit, is := call.Args[0].(*syntax.Literal); is && lit.Token == syntax.STRING {
 		s, err := workflow.Seconds(starlark.String(lit.Value.(string)))
 		if err != nil {
@@ -91,48 +94,55 @@ func (l *lowering) sleep(call *syntax.CallExpr, into *workflow.Code) {
 	}
 	l.step(workflow.Node{Kind: workflow.Sleep, Code: code}, syntax.Start(call))
 	if into != nil {
-		l.step(workflow.Node{Kind: workflow.Do, Code: resultIs(into, "None")}, syntax.Start(call))
+		l.step(workflow.Node{Kind: workflow.Do, Code: resultIs(into, piece{text: "None"})}, syntax.Start(call))
 	}
 }
 
-// wait handles wait(name) or wait(name, timeout).
+// wait handles wait(name), wait(lambda: condition), or one of them with a timeout.
 func (l *lowering) wait(call *syntax.CallExpr, into *workflow.Code, attempt bool) {
-	const write = `write wait("signal"), or wait("signal", timeout = "24h"), which fails with a TimeoutError`
-	at := syntax.Start(call)
-	code := &workflow.Code{Line: at.Line, Col: 1}
-	name, limit := "", "None"
+	const write = `write wait("signal") or wait(lambda: get("order", "approved")), or with timeout = "24h", which fails with a TimeoutError`
+	n := workflow.Node{Kind: workflow.Wait, Into: into, Attempt: attempt}
+	values := valuesOf(call.Args)
+	keys := make([]string, len(values))
 	for i, arg := range call.Args {
-		key := [2]string{"name", "timeout"}[min(i, 1)]
+		keys[i] = [2]string{"name", "timeout"}[min(i, 1)]
 		if b, is := arg.(*syntax.BinaryExpr); is && b.Op == syntax.EQ {
-			key, arg = b.X.(*syntax.Ident).Name, b.Y
+			keys[i] = b.X.(*syntax.Ident).Name
 		}
-		part := l.noEffect(arg)
+	}
+	if len(keys) > 0 && keys[0] == "name" {
+		if n.Until = l.condition(values[0]); n.Until != nil {
+			keys, values = keys[1:], values[1:]
+		}
+	}
+	parts := l.parted(values)
+	name, limit := piece{}, piece{}
+	for i, key := range keys {
 		switch {
-		case key == "name" && name == "":
-			name = part.Text
-		case key == "timeout" && limit == "None":
-			limit = part.Text
-			if ms, err := duration(arg); err == nil {
-				limit = strconv.FormatFloat(float64(ms)/1000, 'f', -1, 64)
-			} else if lit, is := arg.(*syntax.Literal); is && lit.Token == syntax.STRING {
+		case key == "name" && name.text == "" && n.Until == nil:
+			name = parts[i]
+		case key == "timeout" && limit.text == "":
+			limit = parts[i]
+			if ms, err := duration(values[i]); err == nil {
+				limit = piece{text: strconv.FormatFloat(float64(ms)/1000, 'f', -1, 64)}
+			} else if lit, is := values[i].(*syntax.Literal); is && lit.Token == syntax.STRING {
 				l.refuse(lit, "%v", err)
 			}
 		default:
-			l.refuse(arg, write)
+			l.refuse(call.Args[len(call.Args)-len(keys)+i], write)
 			return
 		}
-		for _, v := range part.Reads {
-			if !slices.Contains(code.Reads, v) {
-				code.Reads = append(code.Reads, v)
-			}
-		}
 	}
-	if name == "" {
+	if name.text == "" && n.Until == nil {
 		l.refuse(call, write)
 		return
 	}
-	code.Text = "(" + name + "), (" + limit + ")"
-	l.step(workflow.Node{Kind: workflow.Wait, Code: code, Into: into, Attempt: attempt}, at)
+	at := syntax.Start(call)
+	n.Code = &workflow.Code{
+		Text: "(" + cmp.Or(name.text, "None") + "), (" + cmp.Or(limit.text, "None") + ")", Line: at.Line, Col: 1,
+		Reads: union(slices.Clone(name.reads), limit.reads),
+	}
+	l.step(n, at)
 }
 
 func isNamed(x syntax.Expr) bool {
@@ -140,25 +150,16 @@ func isNamed(x syntax.Expr) bool {
 	return is && b.Op == syntax.EQ
 }
 
-// noEffect returns the code of an expression, and refuses calls of actions in it.
-func (l *lowering) noEffect(x syntax.Expr) *workflow.Code {
-	if n := l.c.effect(x); n != nil {
-		l.refuse(n, "the call of an action is no part of an expression; give its result to a variable first")
-	}
-	return l.code(x)
-}
-
-// call returns the call of an action or a function, inside any policies; own are the variables of the enclosing
-// comprehension.
-func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
+// call returns the call of an action or a function, inside any policies. Calls in its arguments are lowered first.
+func (l *lowering) call(x syntax.Expr) (out workflow.Call) {
 	call, name := callOf(x)
 	switch {
-	case call != nil && l.c.effect(x) == nil:
+	case call != nil && !l.c.isEffect(name):
 		return l.plainCall(call)
 	case name == "retry" || name == "timeout":
-		return l.policy(call, name, own)
+		return l.policy(call, name)
 	case name == childName && !l.c.bound || l.c.workflows[name] != "":
-		return l.child(call, name, own)
+		return l.child(call, name)
 	case call == nil || !l.c.isEffect(name) || l.c.combines(name):
 		if l.c.combines(name) {
 			l.refuse(x, "%s cannot stand here; put it into a function, and call that", name)
@@ -170,7 +171,7 @@ func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 	default:
 		out.Func = name
 	}
-	out.Args = l.arguments(call, own)
+	out.Args = l.arguments(call)
 	return out
 }
 
@@ -180,55 +181,44 @@ const plainFunc = "_call"
 
 // plainCall returns the call of a function without actions.
 func (l *lowering) plainCall(call *syntax.CallExpr) workflow.Call {
-	args, list, named := l.parts(call, nil)
-	fn := l.code(call.Fn)
-	args.Text = fmt.Sprintf(`(), {"f": (%s), "args": %s, "kwargs": %s}`, fn.Text, list, named)
-	for _, name := range fn.Reads {
-		if !slices.Contains(args.Reads, name) {
-			args.Reads = append(args.Reads, name)
-		}
-	}
+	fn := l.callee(call.Fn, l.inner(call))
+	args, list, named := l.parts(call)
+	args.Text = fmt.Sprintf(`(), {"f": (%s), "args": %s, "kwargs": %s}`, fn.text, list, named)
+	args.Reads = union(args.Reads, fn.reads)
 	l.c.plainCalls = true
 	return workflow.Call{Func: plainFunc, Args: args}
 }
 
 // arguments returns the arguments of a call, as an expression with a pair as its value.
-func (l *lowering) arguments(call *syntax.CallExpr, own []string) *workflow.Code {
-	code, args, named := l.parts(call, own)
+func (l *lowering) arguments(call *syntax.CallExpr) *workflow.Code {
+	code, args, named := l.parts(call)
 	code.Text = args + ", " + named
 	return code
 }
 
 // parts returns the positional and the named arguments of a call, and code that has what they read.
-func (l *lowering) parts(call *syntax.CallExpr, own []string) (code *workflow.Code, list, dict string) {
-	var args, named []string
+func (l *lowering) parts(call *syntax.CallExpr) (code *workflow.Code, list, dict string) {
 	code = &workflow.Code{Line: call.Lparen.Line, Col: 1}
 	for _, arg := range call.Args {
 		if u, is := arg.(*syntax.UnaryExpr); is && (u.Op == syntax.STAR || u.Op == syntax.STARSTAR) {
 			l.refuse(arg, "the arguments of an action are written out, without * and **")
 			return code, "()", "{}"
 		}
-		value := arg
-		if b, is := arg.(*syntax.BinaryExpr); is && b.Op == syntax.EQ {
-			value = b.Y
-			named = append(named, strconv.Quote(b.X.(*syntax.Ident).Name)+": "+l.c.text.node(value))
+	}
+	var args, named []string
+	for i, p := range l.parted(valuesOf(call.Args)) {
+		if b, is := call.Args[i].(*syntax.BinaryExpr); is && b.Op == syntax.EQ {
+			named = append(named, strconv.Quote(b.X.(*syntax.Ident).Name)+": "+p.text)
 		} else {
-			args = append(args, l.c.text.node(value)+",")
+			args = append(args, p.text+",")
 		}
-		if n := l.c.effect(value); n != nil {
-			l.refuse(n, "the call of an action is no argument; give its result to a variable first")
-		}
-		for _, name := range l.reads(value, own) {
-			if !slices.Contains(code.Reads, name) {
-				code.Reads = append(code.Reads, name)
-			}
-		}
+		code.Reads = union(code.Reads, p.reads)
 	}
 	return code, "(" + strings.Join(args, " ") + ")", "{" + strings.Join(named, ", ") + "}"
 }
 
 // policy handles retry(call, ...) or timeout(call, time).
-func (l *lowering) policy(call *syntax.CallExpr, name string, own []string) workflow.Call {
+func (l *lowering) policy(call *syntax.CallExpr, name string) workflow.Call {
 	if len(call.Args) == 0 {
 		l.refuse(call, "%s takes a call first: %s(action(...), ...)", name, name)
 		return workflow.Call{}
@@ -237,7 +227,7 @@ func (l *lowering) policy(call *syntax.CallExpr, name string, own []string) work
 		l.refuse(inner, "%s stands within %s, and a call has one of each; %s", name, name, oneOf[name])
 		return workflow.Call{}
 	}
-	out := l.call(call.Args[0], own)
+	out := l.call(call.Args[0])
 	if out.Func == plainFunc {
 		l.refuse(call, "%s is of an action; code has the same outcome each time", name)
 	} else if out.Func != "" {
@@ -395,8 +385,15 @@ func (l *lowering) parallel(call *syntax.CallExpr, into *workflow.Code, attempt 
 			calls = x.List
 		}
 	}
-	for _, x := range calls {
-		fan.Calls = append(fan.Calls, l.call(x, nil))
+	for i, x := range calls {
+		before := slices.ContainsFunc(calls[i+1:], l.inner)
+		if before {
+			l.later++
+		}
+		fan.Calls = append(fan.Calls, l.call(x))
+		if before {
+			l.later--
+		}
 	}
 	at := syntax.Start(call)
 	fan.Edges = []workflow.Edge{{Kind: workflow.Forward}}
@@ -413,7 +410,9 @@ func (l *lowering) each(fan *workflow.Node, comp *syntax.Comprehension) {
 		return
 	}
 	own := l.vars.targets(first.Vars)
-	fan.Each = &workflow.Each{Over: l.noEffect(first.X)}
+	fan.Each = &workflow.Each{Over: l.value(first.X)}
+	l.fixed = "the calls of parallel([...]) begin at the same time, so what is inside of them calls nothing; write a function that calls both, one after the other, and call that here"
+	defer func() { l.fixed = "" }()
 	hidden := names{}
 	for _, name := range own {
 		hidden[name] = l.known[name]
@@ -429,9 +428,9 @@ func (l *lowering) each(fan *workflow.Node, comp *syntax.Comprehension) {
 			l.refuse(comp, "parallel([call for x in list if condition]) has one for and at most one if")
 			return
 		}
-		fan.Each.If = l.noEffect(cond.Cond)
+		fan.Each.If = l.value(cond.Cond)
 	}
-	fan.Calls = []workflow.Call{l.call(comp.Body, nil)}
+	fan.Calls = []workflow.Call{l.call(comp.Body.(syntax.Expr))}
 	for _, name := range own {
 		if !hidden[name] {
 			delete(l.known, name)

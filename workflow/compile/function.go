@@ -22,6 +22,10 @@ type lowering struct {
 	known names // the variables that have a value here
 	temps int
 	named map[*workflow.Code]bool // the arguments of children with an id
+	// later is positive while expressions are lowered whose values must be those before calls that follow.
+	later int
+	// fixed is why no nodes can be added now, "" if they can.
+	fixed string
 	err   error
 }
 
@@ -244,7 +248,12 @@ func (l *lowering) reads(x syntax.Node, own []string) (list []string) {
 func (l *lowering) statement(s syntax.Stmt) {
 	switch s := s.(type) {
 	case *syntax.ExprStmt:
-		l.effect(s.X, nil)
+		if l.isCall(s.X) {
+			l.effect(s.X, nil)
+			return
+		}
+		p := l.flat(s.X)
+		l.do(" ("+p.text+")", syntax.Start(s), p.reads, nil)
 	case *syntax.AssignStmt:
 		l.assignment(s)
 	case *syntax.IfStmt:
@@ -273,7 +282,7 @@ func (l *lowering) result(x *workflow.Code, at syntax.Position) {
 	l.add(workflow.Node{Kind: workflow.Return, Code: x}, at)
 }
 
-// value returns the code of an expression; a call of an action is lowered first, also below not.
+// value returns the code of an expression. The calls of actions in it are lowered first.
 func (l *lowering) value(x syntax.Expr) *workflow.Code {
 	if l.c.effect(x) == nil {
 		return l.code(x)
@@ -286,14 +295,17 @@ func (l *lowering) value(x syntax.Expr) *workflow.Code {
 	case *syntax.UnaryExpr:
 		if x.Op == syntax.NOT {
 			code := l.value(x.X)
-			code.Text = "not " + code.Text
+			code.Text = "not (" + code.Text + ")"
 			return code
 		}
 	}
-	name := l.temp()
-	l.effect(x, &workflow.Code{Text: " " + name + " = " + workflow.ResultName, Line: at.Line, Col: 1, Reads: []string{workflow.ResultName}, Writes: []string{name}})
-	l.known[name] = true
-	return &workflow.Code{Text: name, Line: at.Line, Col: at.Col, Reads: []string{name}}
+	return l.flat(unparen(x)).code(at)
+}
+
+// isCall reports whether an expression is the call of an action or a combinator.
+func (l *lowering) isCall(x syntax.Expr) bool {
+	call, name := callOf(x)
+	return call != nil && l.c.isEffect(name)
 }
 
 func (l *lowering) temp() string {
@@ -306,12 +318,16 @@ func (l *lowering) assignment(s *syntax.AssignStmt) {
 		l.refuse(n, "an action is called in a statement of its own, before")
 		return
 	}
+	into := l.into(s)
 	if comp, is := unparen(s.RHS).(*syntax.Comprehension); is {
-		into := l.into(s)
 		list := l.comprehension(comp)
-		l.step(workflow.Node{Kind: workflow.Do, Code: resultIs(into, list)}, syntax.Start(comp))
+		l.step(workflow.Node{Kind: workflow.Do, Code: resultIs(into, l.variable(list))}, syntax.Start(comp))
+	} else if l.isCall(s.RHS) {
+		l.effect(s.RHS, into)
 	} else {
-		l.effect(s.RHS, l.into(s))
+		p := l.flat(s.RHS)
+		p.text = "(" + p.text + ")"
+		l.step(workflow.Node{Kind: workflow.Do, Code: resultIs(into, p)}, syntax.Start(s.RHS))
 	}
 	for _, name := range l.vars.targets(s.LHS) {
 		l.known[name], l.vars.maybe[name] = true, true
@@ -326,13 +342,10 @@ func unparen(x syntax.Expr) syntax.Expr {
 	return x
 }
 
-// resultIs returns the code that assigns the result, with a variable or None in place of the result.
-func resultIs(into *workflow.Code, name string) *workflow.Code {
-	into.Text = strings.Replace(into.Text, workflow.ResultName, name, 1)
-	into.Reads = slices.DeleteFunc(into.Reads, func(n string) bool { return n == workflow.ResultName })
-	if name != "None" {
-		into.Reads = append(into.Reads, name)
-	}
+// resultIs returns the code that assigns the result, with an expression in place of the result.
+func resultIs(into *workflow.Code, p piece) *workflow.Code {
+	into.Text = strings.Replace(into.Text, workflow.ResultName, p.text, 1)
+	into.Reads = union(slices.DeleteFunc(into.Reads, func(n string) bool { return n == workflow.ResultName }), p.reads)
 	return into
 }
 
@@ -497,40 +510,74 @@ func (l *lowering) loop(head workflow.Node, at syntax.Position, body func()) {
 	l.meet(in.breaks, in.known, at)
 }
 
-// comprehension lowers a list of results of actions that run one after the other, and returns the variable that has it.
-func (l *lowering) comprehension(comp *syntax.Comprehension) (list string) {
-	list = l.temp()
-	var first *syntax.ForClause
-	if len(comp.Clauses) > 0 {
-		first, _ = comp.Clauses[0].(*syntax.ForClause)
+// comprehension lowers a comprehension whose parts call actions, one after the other, and returns the variable that has its
+// value.
+func (l *lowering) comprehension(comp *syntax.Comprehension) (all string) {
+	if l.fixed != "" {
+		l.refuse(comp, "%s", l.fixed)
+		return "None"
 	}
-	switch {
-	case comp.Curly || first == nil || slices.ContainsFunc(comp.Clauses[1:], func(n syntax.Node) bool { _, is := n.(*syntax.ForClause); return is }):
-		l.refuse(comp, "a comprehension that calls actions has one for, and makes a list; write a loop")
-		return list
-	case slices.ContainsFunc(comp.Clauses, func(n syntax.Node) bool { return l.c.effect(n) != nil }):
-		l.refuse(comp, "an action is called in the body of a comprehension, not in its clauses; write a loop")
-		return list
-	}
+	all = l.temp()
 	at := syntax.Start(comp)
-	l.do(" "+list+" = []", at, nil, []string{list})
-	over := l.code(first.X) // outside of the scope of the names
-	defer l.hide(l.vars.targets(first.Vars), at)()
-	l.loop(workflow.Node{Kind: workflow.Loop, Code: over}, first.For, func() {
-		l.f.Nodes[len(l.f.Nodes)-1].Into = l.target(first.Vars, syntax.EQ)
-		for _, name := range l.vars.targets(first.Vars) {
-			l.known[name] = true
+	empty := "[]"
+	if comp.Curly {
+		empty = "{}"
+	}
+	l.do(" "+all+" = "+empty, at, nil, []string{all})
+	var own []string
+	for _, clause := range comp.Clauses {
+		if c, is := clause.(*syntax.ForClause); is {
+			own = append(own, l.vars.targets(c.Vars)...)
 		}
-		for _, clause := range comp.Clauses[1:] {
-			cond := clause.(*syntax.IfClause)
-			b := l.add(workflow.Node{Kind: workflow.Branch, Code: l.code(cond.Cond), Edges: []workflow.Edge{{Kind: workflow.Forward, When: "true"}, {Kind: workflow.Forward, When: "false"}}}, cond.If)
-			l.open = []dangling{{b, 1}}
-			l.back(l.loops[len(l.loops)-1])
-			l.open = []dangling{{b, 0}}
+	}
+	over := l.value(comp.Clauses[0].(*syntax.ForClause).X) // outside of the scope of the names; the parser wants a for first
+	defer l.hide(own, at)()
+	l.clauses(comp, comp.Clauses, over, all)
+	return all
+}
+
+// clauses lowers the clauses of a comprehension and then its body; over is what the first one goes over, if that is known.
+func (l *lowering) clauses(comp *syntax.Comprehension, list []syntax.Node, over *workflow.Code, all string) {
+	if len(list) == 0 {
+		l.element(comp, all)
+		return
+	}
+	switch clause := list[0].(type) {
+	case *syntax.ForClause:
+		if over == nil {
+			over = l.value(clause.X)
 		}
-		l.effect(comp.Body, &workflow.Code{Text: " " + list + ".append(" + workflow.ResultName + ")", Line: at.Line, Col: 1, Reads: []string{list, workflow.ResultName}})
-	})
-	return list
+		l.loop(workflow.Node{Kind: workflow.Loop, Code: over}, clause.For, func() {
+			l.f.Nodes[len(l.f.Nodes)-1].Into = l.target(clause.Vars, syntax.EQ)
+			for _, name := range l.vars.targets(clause.Vars) {
+				l.known[name] = true
+			}
+			l.clauses(comp, list[1:], nil, all)
+		})
+	case *syntax.IfClause:
+		b := l.branch(l.value(clause.Cond), clause.If)
+		l.open = []dangling{{b, 1}}
+		l.back(l.loops[len(l.loops)-1])
+		l.open = []dangling{{b, 0}}
+		l.clauses(comp, list[1:], nil, all)
+	}
+}
+
+// element adds the value of the body of a comprehension.
+func (l *lowering) element(comp *syntax.Comprehension, all string) {
+	at := syntax.Start(comp)
+	if entry, is := comp.Body.(*syntax.DictEntry); is {
+		p := l.parted([]syntax.Expr{entry.Key, entry.Value})
+		l.do(" "+all+"[("+p[0].text+")] = ("+p[1].text+")", at, union(union([]string{all}, p[0].reads), p[1].reads), nil)
+		return
+	}
+	body := comp.Body.(syntax.Expr)
+	if l.isCall(body) {
+		l.effect(body, &workflow.Code{Text: " " + all + ".append(" + workflow.ResultName + ")", Line: at.Line, Col: 1, Reads: []string{all, workflow.ResultName}})
+		return
+	}
+	p := l.flat(body)
+	l.do(" "+all+".append(("+p.text+"))", at, union([]string{all}, p.reads), nil)
 }
 
 // do adds a node with statements of this compiler.
@@ -551,6 +598,9 @@ func (l *lowering) hide(own []string, at syntax.Position) func() {
 			kept[name] = l.temp()
 			l.do(" "+kept[name]+" = "+name, at, []string{name}, []string{kept[name]})
 		}
+	}
+	for _, name := range own {
+		delete(l.known, name)
 	}
 	return func() {
 		l.vars.undeclare(added)

@@ -328,7 +328,19 @@ func interpreted(src, args string, actions *chance) (*outcomeOf, error) {
 		_, err := workflow.Seconds(a[0])
 		return starlark.None, err
 	})
-	builtin("wait", func(*starlark.Thread, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
+	builtin("get", func(_ *starlark.Thread, a starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+		return documentOf(string(a[0].(starlark.String))), nil
+	})
+	builtin("until", func(_ *starlark.Thread, a starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
+		if _, err := workflow.Seconds(kw[0][1]); err != nil {
+			return nil, err
+		}
+		return newThunk(func(th *starlark.Thread, _ int) (starlark.Value, error) { return o.until(th, a[0]) })
+	})
+	builtin("wait", func(th *starlark.Thread, a starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+		if _, is := a[0].(starlark.Callable); is {
+			return o.until(th, a[0])
+		}
 		o.signals++
 		return starlark.MakeInt(o.signals), nil
 	})
@@ -506,4 +518,34 @@ func (o *oracle) parallel(_ *starlark.Thread, a starlark.Tuple, kw []starlark.Tu
 		}
 		return starlark.Tuple(out), nil
 	})
+}
+
+// documentOf returns a document: t is true, f is false, and v3 is 3.
+func documentOf(name string) starlark.Value {
+	if n, err := strconv.Atoi(strings.TrimPrefix(name, "v")); err == nil {
+		return starlark.MakeInt(n)
+	}
+	switch name {
+	case "t":
+		return starlark.True
+	case "f":
+		return starlark.False
+	}
+	return starlark.None
+}
+
+// until waits for a condition: documents do not change, so one that does not hold is not met in time.
+func (o *oracle) until(th *starlark.Thread, condition starlark.Value) (starlark.Value, error) {
+	v, err := starlark.Call(th, condition, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !v.Truth() {
+		return nil, &workflow.Failure{Name: workflow.TimeoutError}
+	}
+	data, err := workflow.ToJSON(v)
+	if err != nil {
+		return nil, err
+	}
+	return workflow.FromJSON(data)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/workflow"
 )
@@ -72,7 +73,13 @@ func (p *play) next() error {
 	for i := range p.works {
 		ids = append(ids, p.works[i].ID)
 	}
+	met := p.met()
 	for id := range p.timers {
+		if met[id] == nil {
+			ids = append(ids, id)
+		}
+	}
+	for id := range met {
 		ids = append(ids, id)
 	}
 	slices.SortFunc(ids, func(a, b string) int { return slices.Compare(pathOf(a), pathOf(b)) })
@@ -108,8 +115,28 @@ func (p *play) signal() error {
 	return p.step(workflow.Input{Signal: &workflow.Signal{Name: "s", Value: jsontext.Value(strconv.Itoa(p.signals))}})
 }
 
-// happen performs an action, or fires a timer.
+// met returns the conditions that hold, or fail, by the ID of their wait.
+func (p *play) met() map[string]*workflow.Met {
+	met := map[string]*workflow.Met{}
+	for _, c := range p.run.Conditions() {
+		v, why := p.p.Holds(c.Func, c.Node, c.Vars, func(path []string) (starlark.Value, error) { return documentOf(path[0]), nil })
+		switch {
+		case why != nil:
+			met[c.ID] = &workflow.Met{Wait: c.ID, Failed: &workflow.Failed{Type: why.Name, Message: why.Message}}
+		case v != nil:
+			met[c.ID] = &workflow.Met{Wait: c.ID, Value: v}
+		}
+	}
+	return met
+}
+
+// happen performs an action, fires a timer, or reports a condition.
 func (p *play) happen(id string) error {
+	if m := p.met()[id]; m != nil {
+		in := workflow.Input{Met: m}
+		p.past = append(p.past, in)
+		return p.step(in)
+	}
 	if at, is := p.timers[id]; is {
 		delete(p.timers, id)
 		p.now = max(p.now, at)
@@ -175,7 +202,7 @@ func (p *play) consistent() error {
 		switch {
 		case o.Retry:
 			got = append(got, "retry "+o.ID)
-		case o.Signal == "":
+		case o.Signal == "" && o.Until == "":
 			got = append(got, o.ID)
 		case p.timers[o.ID] != 0:
 			got = append(got, o.ID)

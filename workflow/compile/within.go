@@ -92,16 +92,17 @@ func functionsOf(f *syntax.File) map[string]*syntax.DefStmt {
 }
 
 // Functions returns the functions of a file that only a workflow can execute: those that workflows run, and those
-// that call actions or combinators.
+// that call actions or combinators, or read documents with get.
 func Functions(f *syntax.File, list []Declared, actions map[string]string) []*syntax.DefStmt {
-	c := &compiler{funcs: functionsOf(f), actions: actions, workflows: Variables(list), bound: binds(f, childName), effectful: map[string]bool{}}
+	c := &compiler{funcs: functionsOf(f), actions: actions, workflows: Variables(list), bound: binds(f, childName), effectful: map[string]bool{}, unresolved: true, boundGet: binds(f, getName)}
 	c.findEffectful()
 	for _, d := range list {
 		c.effectful[d.Entry] = true
 	}
+	c.findReading()
 	var out []*syntax.DefStmt
 	for _, s := range f.Stmts {
-		if def, is := s.(*syntax.DefStmt); is && c.effectful[def.Name.Name] {
+		if def, is := s.(*syntax.DefStmt); is && (c.effectful[def.Name.Name] || c.reading[def.Name.Name]) {
 			out = append(out, def)
 		}
 	}
