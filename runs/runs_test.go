@@ -246,7 +246,7 @@ func TestFanOut_OfThousandsKeepsFewTasksPending(t *testing.T) {
 	w := newWorld(t, fmt.Sprintf(few, "    rs = parallel([inc(i) for i in range(n)])\n    return sum(rs)"), inStarlark(t, fewActions), simkit.Options{Lenient: true})
 	w.start("r", `{"n":10000}`)
 	w.start("q", `{"n":300}`)
-	if n := w.s.Value("inc").Get("tasks").Len(); n != 2*maxTasks {
+	if n := len(w.s.Tasks("inc")); n != 2*maxTasks {
 		t.Errorf("%d tasks are pending", n)
 	}
 	w.perform()
@@ -262,7 +262,7 @@ func TestLoad_TasksWaitForThoseOfOtherRuns(t *testing.T) {
 	for _, id := range []string{"a", "b", "c", "d"} {
 		w.start(id, `{"n":100000}`)
 	}
-	if n := w.s.Value("size").Get("tasks").Len(); n != 2 || w.s.Value(load).Get("waiting").Len() != 2 {
+	if n := len(w.s.Tasks("size")); n != 2 || w.s.Value(load).Get("waiting").Len() != 2 {
 		t.Errorf("%d tasks, %s", n, w.s.Value(load))
 	}
 	w.perform()

@@ -121,8 +121,8 @@ func (w *world) sent(stream, id, payload string) model.Receipt {
 // task returns the first pending task, in the order of actions and keys.
 func (w *world) task() (action string, t space.Task, is bool) {
 	for _, action := range w.actions {
-		for key, entry := range w.s.Value(action).Get("tasks").All() {
-			if t := space.TaskOf(key, entry); t.State == space.TaskPending {
+		for _, t := range w.s.Tasks(action) {
+			if t.State == space.TaskPending {
 				return action, t, true
 			}
 		}
