@@ -32,7 +32,7 @@ func programOf(t *testing.T, sources ...string) (*space.Program, []string) {
 	}
 	p := space.NewProgram("p")
 	for _, name := range set.Actions() {
-		a := &space.ActionSpec{Name: name, External: true}
+		a := &space.ActionSpec{Name: name, External: true, Remote: &space.Remote{}}
 		if err := set.Use(a); err != nil {
 			t.Fatal(err)
 		}
