@@ -102,6 +102,8 @@ type task struct {
 	// tx is the number of the transaction that reports the outcome, 0 if none does, and size the size of its event.
 	tx   uint64
 	size int
+	// stored receives whether the log has the outcome; nil if nothing waits for that.
+	stored chan bool
 	// places are the positions in the piles of the queue, counted from 1; 0 where it is not.
 	places [kinds]int
 	// apart reports that the task has a document of its own.
@@ -277,6 +279,10 @@ func (l *List) attemptsAt(a *performing, t *space.Task) int {
 func (l *List) drop(t *task) {
 	l.ends.forget(t)
 	t.gone = true
+	if t.stored != nil {
+		t.stored <- true // it has room
+		t.stored = nil
+	}
 	if t.cancel != nil {
 		t.cancel()
 	}
