@@ -165,13 +165,14 @@ func (a Action[In, Out]) Done(p *Program, done func(tx *Tx, t Task[In, Out]) err
 //
 // A pending or done task is not started again: with an equal input Start does nothing, with another
 // input the transaction fails. A task that was given up, cancelled or forgotten is started anew.
-func (a Action[In, Out]) Start(tx *Tx, key string, in In) {
+// Options are space.Priority and space.Replace.
+func (a Action[In, Out]) Start(tx *Tx, key string, in In, options ...space.TaskOption) {
 	v, err := encode(a.in, in)
 	if err != nil {
 		tx.Fail(fmt.Errorf("start task %q of %s: %w", key, a.name, err))
 		return
 	}
-	tx.StartTask(a.name, key, v)
+	tx.StartTask(a.name, key, v, options...)
 }
 
 // Cancel cancels a task that has not ended, and reports whether it was pending. The context of an

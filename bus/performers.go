@@ -2,6 +2,7 @@ package bus
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -18,6 +19,45 @@ type performers struct {
 	mu     sync.Mutex
 	name   string // of the connection, in the subjects of answers; "" before the first offer
 	offers map[string]func(model.Answer)
+	lasts  lasts
+}
+
+// lasts are the last answers to offers which are over, with the replies to them. A performer that has waited for the reply in vain, because
+// the end took long to store, sends its answer again, and is to learn that it counts.
+type lasts struct {
+	replies map[string]lastReply // by token
+	order   []string             // the oldest first
+}
+
+type lastReply struct {
+	answer [sha256.Size]byte
+	reply  []byte
+}
+
+// maxLasts bounds the last answers that are remembered.
+const maxLasts = 10_000
+
+// remember records the reply to the last answer of an offer.
+func (l *lasts) remember(token string, answer, reply []byte) {
+	if l.replies == nil {
+		l.replies = map[string]lastReply{}
+	}
+	if _, is := l.replies[token]; !is {
+		l.order = append(l.order, token)
+	}
+	l.replies[token] = lastReply{sha256.Sum256(answer), reply}
+	if len(l.order) > maxLasts {
+		delete(l.replies, l.order[0])
+		l.order = l.order[1:]
+	}
+}
+
+// of returns the reply to an answer to an offer which is over: the former one, if it is the last answer once more.
+func (l *lasts) of(token string, answer []byte) []byte {
+	if r, is := l.replies[token]; is && r.answer == sha256.Sum256(answer) {
+		return r.reply
+	}
+	return over
 }
 
 // over is the reply to the answer to an offer which is over.
@@ -95,17 +135,27 @@ func (p *performers) forget(token string) bool {
 
 // answered delivers an answer, or refuses it if its offer is over.
 func (p *performers) answered(m *nats.Msg) {
+	token, late := wire.LastToken(m.Subject), over
 	p.mu.Lock()
-	deliver := p.offers[wire.LastToken(m.Subject)]
+	deliver := p.offers[token]
+	if deliver == nil {
+		late = p.lasts.of(token, m.Data)
+	}
 	p.mu.Unlock()
 	a := model.Answer{Data: m.Data, NoPerformer: nobodyListened(m)}
 	if m.Reply != "" && p.Answers(m.Reply, "answer of a performer", m.Subject) {
 		a.Reply = func(text []byte) { _ = p.NC.Publish(m.Reply, text) } // the performer asks again
+		a.Last = func(text []byte) {
+			p.mu.Lock()
+			p.lasts.remember(token, m.Data, text)
+			p.mu.Unlock()
+			a.Reply(text)
+		}
 	}
 	switch {
 	case deliver != nil:
 		deliver(a)
 	case a.Reply != nil:
-		a.Reply(over)
+		a.Reply(late)
 	}
 }

@@ -88,6 +88,10 @@ func (h *Hosted) Confirmed(id string) (v model.Value, revision uint64) {
 	return d.Value, d.Seq
 }
 
+// TaskDocs returns the confirmed documents of single tasks that have changed since the last call, sorted; at first, all
+// that exist.
+func (h *Hosted) TaskDocs() []string { return h.ledger.Replica().TaskDocs() }
+
 // NextDue returns the confirmed time of the first event that waits for a time, in milliseconds since 1970; 0
 // if none waits.
 func (h *Hosted) NextDue() int64 { return h.ledger.Replica().Later.Next() }

@@ -7,4 +7,7 @@ type Answer struct {
 	NoPerformer bool
 	// Reply, if not nil, sends a reply to the performer, which has asked for one.
 	Reply func([]byte)
+	// Last, if not nil, is Reply for the last answer of an offer: the same answer, sent again when the offer is over, gets the
+	// same reply.
+	Last func([]byte)
 }

@@ -36,7 +36,9 @@ func (r *Replica) Checkpoint() (Checkpoint, error) {
 	slices.Sort(ids)
 	for _, id := range ids {
 		c.Docs = append(c.Docs, stateDoc(id, r.docs[id]))
+		r.tasks.save(id, r.docs[id])
 	}
+	clear(r.tasks.fresh)
 	c.Docs = append(c.Docs, pieces...)
 	for _, n := range slices.Sorted(maps.Keys(r.Later.dirty)) {
 		item, err := r.Later.item(n)
@@ -115,10 +117,11 @@ func Load(space string, st model.SpaceState) (*Replica, error) {
 			return nil, fmt.Errorf("load document %s of space %s: %w", d.Doc, space, err)
 		}
 		if old.has(d) {
-			r.set(d.Doc, Doc{Seq: st.Mark.Seq}) // so that it is deleted again
+			r.set(d.Doc, Doc{Seq: st.Mark.Seq}, false) // so that it is deleted again
 			continue
 		}
 		r.docs[d.Doc] = Doc{Value: v, Seq: d.Seq}
+		r.tasks.load(d.Doc, r.docs[d.Doc])
 	}
 	for i := range st.Pieces {
 		p, err := model.DecodePositions(st.Pieces[i].Data)
@@ -143,6 +146,7 @@ func (r *Replica) MarkStored(m model.MarkPosition) {
 	if r.first == 0 && m.Seq >= r.Epoch {
 		r.first = m.Rev
 	}
+	r.forgetTasks(m.Seq)
 }
 
 // MarkersPurged records marks before whose standing markers of deleted documents may be purged from now on. Every

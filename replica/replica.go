@@ -39,6 +39,7 @@ type Replica struct {
 	docs map[string]Doc
 	// dirty are the documents that changed since the last Checkpoint.
 	dirty     map[string]bool
+	tasks     taskDocs
 	positions positions
 	// loaded is the standing of the mark that was loaded, before that of the mark that the owner loaded, and
 	// first the revision of the owner's first mark; see stale.
@@ -62,6 +63,7 @@ func New(space string) *Replica {
 		Later:    newLater(),
 		docs:     map[string]Doc{},
 		dirty:    map[string]bool{},
+		tasks:    newTaskDocs(),
 
 		positions: positions{many: manyOthers, dirty: map[int]bool{}},
 	}
@@ -107,7 +109,7 @@ func (r *Replica) Apply(seq uint64, c *model.Commit) (changed []string, err erro
 		}
 	}
 	for _, id := range changed {
-		r.set(id, Doc{Value: after[id], Seq: seq})
+		r.set(id, Doc{Value: after[id], Seq: seq}, false)
 	}
 	r.advance(seq, c)
 	return changed, nil
@@ -117,12 +119,16 @@ func (r *Replica) Apply(seq uint64, c *model.Commit) (changed []string, err erro
 // has them already and so does not apply the writes twice.
 func (r *Replica) Adopt(seq uint64, c *model.Commit, after map[string]model.Value) {
 	for id, v := range after { // any order: each document once
-		r.set(id, Doc{Value: v, Seq: seq})
+		r.set(id, Doc{Value: v, Seq: seq}, true)
 	}
 	r.advance(seq, c)
 }
 
-func (r *Replica) set(id string, d Doc) {
+// set stores a document. own reports that the owner itself has written it, in this epoch.
+func (r *Replica) set(id string, d Doc, own bool) {
+	if model.IsTaskDoc(id) && r.setTask(id, d, own) {
+		return
+	}
 	r.docs[id] = d
 	r.dirty[id] = true
 }
@@ -133,6 +139,7 @@ func (r *Replica) advance(seq uint64, c *model.Commit) {
 	if c.Takeover {
 		r.Epoch, r.Owner = seq, c.Runtime
 		r.before, r.first = r.loaded, 0
+		clear(r.tasks.fresh) // another owner may have saved them
 	}
 	if c.Takeover || c.Join {
 		r.Term = max(r.Term, c.Term)
@@ -215,6 +222,7 @@ func (r *Replica) Clone() *Replica {
 	c.Own, c.Cursor.Held = slices.Clone(r.Own), slices.Clone(r.Cursor.Held)
 	c.Later = r.Later.clone()
 	c.docs, c.dirty = maps.Clone(r.docs), maps.Clone(r.dirty)
+	c.tasks = r.tasks.clone()
 	c.positions.dirty = maps.Clone(r.positions.dirty)
 	return &c
 }

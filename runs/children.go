@@ -256,7 +256,7 @@ func (h *host) callEnded(id, call string, state State) {
 // forgetChildren removes ended children from the status of a run if there are many.
 func (h *host) forgetChildren(id string) {
 	all := h.tx.Peek(childrenDoc(id))
-	if all.Len() < maxTasks+keptChildren {
+	if all.Len() < maxChildren+keptChildren {
 		return
 	}
 	var list []Child

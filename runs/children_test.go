@@ -430,17 +430,17 @@ func TestChild_OfThousandsFewArePending(t *testing.T) {
 	}
 	f := newFamily(t, simkit.Options{Lenient: true}, workflows)
 	f.begin("s", "r", `{"n":1100}`)
-	if got := len(f.runsOf("other")); got != maxTasks {
+	if got := len(f.runsOf("other")); got != maxChildren {
 		t.Errorf("%d children", got)
 	}
 	f.performAll()
 	if got := f.of("s", "r"); got != fmt.Sprint(1100*1099/2) {
 		t.Error(got)
 	}
-	if n := len(f.runsOf("other")); n > maxEnded+maxTasks {
+	if n := len(f.runsOf("other")); n > maxEnded+maxChildren {
 		t.Errorf("%d runs are kept", n)
 	}
-	if n := f.in("s").Value(childrenDoc("r")).Len(); n > maxTasks+keptChildren+maxTasks {
+	if n := f.in("s").Value(childrenDoc("r")).Len(); n > maxChildren+keptChildren+maxChildren {
 		t.Errorf("the status has %d children", n)
 	}
 	f.tidied()

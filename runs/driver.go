@@ -19,8 +19,14 @@ const (
 	// MaxValue is the largest size of an action's arguments, of its result, and of the result of a run, in bytes.
 	MaxValue = workflow.MaxValue
 	// maxTasks and maxTaskBytes bound the tasks of a run that are pending at the same time, and their arguments.
-	maxTasks     = 256
-	maxTaskBytes = 128 << 10
+	maxTasks     = 10_000
+	maxTaskBytes = 8 << 20
+	// maxStarts and maxStartBytes bound the tasks that one step starts, in its commit, and their arguments. Further ones
+	// are started by a step that follows it.
+	maxStarts     = 256
+	maxStartBytes = 128 << 10
+	// maxChildren is the largest number of children of a run that it waits for at the same time.
+	maxChildren = 256
 	// maxDue is the largest number of timers that fire in one transaction.
 	maxDue = 256
 	// pageBytes is the size from which on a page of records is full.
@@ -71,6 +77,7 @@ type driver struct {
 	queue   []workflow.Work
 	pending map[string]pending
 	bytes   int // of the arguments of what is pending
+	waited  int // how many children are pending
 	armed   int64
 	// chain are the run and those above it that wait for its end, as SPACE/RUN, from the first on, without itself.
 	chain []string
@@ -97,6 +104,9 @@ type plan struct {
 	cancelled bool
 	// delta is how the size of the arguments of pending tasks changes, by action.
 	delta map[string]int
+	// bytes is the size of the arguments of what starts. more is set if there would be room for more, in another step.
+	bytes int
+	more  bool
 	// timer is set if the timer of the run has to be set to a time, or cancelled if that is 0.
 	timer *int64
 }
@@ -135,7 +145,7 @@ func (d *driver) apply(rec *record, room func(w *workflow.Work, delta int) bool)
 	children := 0 // what those that are started in this step need in its commit
 	for n := 0; len(d.queue) > 0; n++ {
 		next := &d.queue[0]
-		if room == nil && n == rec.Started || room != nil && d.waits(next, children, p.delta, room) {
+		if room == nil && n == rec.Started || room != nil && d.waits(next, children, &p, room) {
 			break
 		}
 		children += d.costOf(next)
@@ -153,15 +163,16 @@ func (d *driver) apply(rec *record, room func(w *workflow.Work, delta int) bool)
 
 // full reports whether a task has to wait for others of its run.
 func (d *driver) full(w *workflow.Work) bool {
-	return len(d.pending) >= maxTasks || len(d.pending) > 0 && d.bytes+sizeOf(w) > maxTaskBytes
+	return len(d.pending) >= maxTasks || len(d.pending) > 0 && d.bytes+sizeOf(w) > maxTaskBytes || w.Child != "" && d.waited >= maxChildren
 }
 
 // waits reports whether a call has to wait for others, of its run, of its space, or of this step.
-func (d *driver) waits(w *workflow.Work, children int, delta map[string]int, room func(w *workflow.Work, delta int) bool) bool {
-	if w.Child != "" {
-		return d.full(w) || children > 0 && children+d.costOf(w) > maxChildBytes
+func (d *driver) waits(w *workflow.Work, children int, p *plan, room func(w *workflow.Work, delta int) bool) bool {
+	if d.full(w) || w.Child == "" && !room(w, p.delta[w.Action]) {
+		return true
 	}
-	return d.full(w) || !room(w, delta[w.Action])
+	p.more = len(p.start) >= maxStarts || len(p.start) > 0 && p.bytes+sizeOf(w) > maxStartBytes
+	return p.more || w.Child != "" && children > 0 && children+d.costOf(w) > maxChildBytes
 }
 
 // stuck reports whether tasks wait and none is pending, whose end would start them.
@@ -174,10 +185,14 @@ func (d *driver) begin(p *plan) {
 	size := sizeOf(&w)
 	d.pending[w.ID] = pending{Action: w.Action, Child: w.Child, Attempt: w.Attempt, Bytes: size, Gen: d.gen}
 	d.bytes += size
+	p.bytes += size
 	if w.Child == "" {
 		p.delta[w.Action] += size
-	} else if w.Timeout > 0 {
-		d.timers[childTimer+w.ID] = d.now + w.Timeout
+	} else {
+		d.waited++
+		if w.Timeout > 0 {
+			d.timers[childTimer+w.ID] = d.now + w.Timeout
+		}
 	}
 	p.start = append(p.start, w)
 }
@@ -190,6 +205,7 @@ func (d *driver) end(id string, p *plan) (was pending, is bool) {
 		if was.Child == "" {
 			p.delta[was.Action] -= was.Bytes
 		} else {
+			d.waited--
 			delete(d.timers, childTimer+id)
 		}
 	}
@@ -378,6 +394,9 @@ func restore(p *workflow.Program, args jsontext.Value, data []byte) (*driver, er
 	maps.Copy(d.pending, s.Pending)
 	for _, was := range s.Pending { // any order: a sum
 		d.bytes += was.Bytes
+		if was.Child != "" {
+			d.waited++
+		}
 	}
 	return d, nil
 }

@@ -32,7 +32,7 @@ func programOf(t *testing.T, sources ...string) (*space.Program, []string) {
 	}
 	p := space.NewProgram("p")
 	for _, name := range set.Actions() {
-		a := &space.ActionSpec{Name: name, External: true}
+		a := &space.ActionSpec{Name: name, External: true, Remote: &space.Remote{}}
 		if err := set.Use(a); err != nil {
 			t.Fatal(err)
 		}
@@ -115,11 +115,10 @@ func (f *family) performAll(held ...string) {
 		for _, s := range f.Spaces() {
 			f.s = s
 			for _, action := range f.actions {
-				if slices.Contains(held, action) || s.Value(action).Get("tasks").Len() == 0 {
+				if slices.Contains(held, action) || len(s.Tasks(action)) == 0 {
 					continue
 				}
-				for key, entry := range s.Value(action).Get("tasks").All() {
-					t := space.TaskOf(key, entry)
+				for _, t := range s.Tasks(action) {
 					if t.State != space.TaskPending {
 						continue
 					}
@@ -189,8 +188,8 @@ func (f *family) childOnly(in, id string) Child {
 func (f *family) pendingTasks() (n int) {
 	for _, s := range f.Spaces() {
 		for _, action := range f.actions {
-			for key, entry := range s.Value(action).Get("tasks").All() {
-				if space.TaskOf(key, entry).State == space.TaskPending {
+			for _, t := range s.Tasks(action) {
+				if t.State == space.TaskPending {
 					n++
 				}
 			}

@@ -209,15 +209,19 @@ func (s *Set) cancel(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	return model.Object(model.F("run", id)), h.wake()
 }
 
-// timer handles the timer of a run.
+// timer handles the timer of a run, and what it tells itself.
 func (s *Set) timer(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	h := s.host(tx)
 	id, err := h.ongoing(ev)
+	what, _ := ev.Payload.Get("step").AsString()
+	if what == stepDrop {
+		return model.Value{}, h.dropTasks(id)
+	}
 	if err != nil {
 		h.reportMore(id)
 		return model.Object(model.F("ignored", err.Error())), nil
 	}
-	return model.Value{}, h.step(id, &record{Due: true})
+	return model.Value{}, h.step(id, &record{Due: what != stepMore})
 }
 
 // ended handles the end of a task of an action.
@@ -240,7 +244,8 @@ func (s *Set) ended(tx *space.Tx, t space.Task) error {
 		f := ParseError(t.Err)
 		rec.Done, rec.Failed = nil, &workflow.Failed{Work: work, Attempt: int(attempt), Type: f.Type, Ancestors: f.Ancestors, Message: f.Message, Detail: f.Detail}
 	}
-	if err := h.step(id, rec); err != nil {
+	// The end of a task that was cancelled, and not removed yet, has no effect.
+	if err := h.stepIf(id, rec, func(d *driver) bool { return d.waitsFor(tx.Space(), id, &t) }); err != nil {
 		return err
 	}
 	return h.wake()

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,9 +17,12 @@ import (
 	"github.com/settlehq/settle/workflow"
 )
 
-// maxLoad is the largest size of the arguments of the pending tasks of an action in a space. Tasks beyond it
-// wait in their runs.
-const maxLoad = 256 << 10
+// maxLoad is the largest size of the arguments of the pending tasks of an action in a space, and maxSharedLoad that of an
+// action whose tasks share a document, since clients watch it. Tasks beyond it wait in their runs.
+const (
+	maxLoad       = 32 << 20
+	maxSharedLoad = 256 << 10
+)
 
 // maxWake is the number of runs that are woken when a task of another run has ended.
 const maxWake = 4
@@ -94,7 +99,10 @@ func (h *host) state(id string) State {
 }
 
 // step makes a step of a run that has not ended.
-func (h *host) step(id string, rec *record) error {
+func (h *host) step(id string, rec *record) error { return h.stepIf(id, rec, nil) }
+
+// stepIf is step, unless a condition of the run does not hold.
+func (h *host) stepIf(id string, rec *record, holds func(d *driver) bool) error {
 	doc := h.tx.Peek(Doc(id))
 	at, err := headOf(doc)
 	if err != nil {
@@ -103,6 +111,9 @@ func (h *host) step(id string, rec *record) error {
 	rec.Now = h.now()
 	e, again, err := h.entry(id, doc, at, rec)
 	if err == nil && !again {
+		if holds != nil && !holds(e.d) {
+			return nil
+		}
 		if err = h.advance(e, at, rec); err != nil {
 			h.cache.drop(id)
 		}
@@ -163,8 +174,11 @@ func (h *host) advance(e *entry, at head, rec *record) (err error) {
 	used := last.load.Get("bytes")
 	last.plan, err = d.apply(rec, func(w *workflow.Work, delta int) bool {
 		n, _ := used.Get(w.Action).AsInt()
-		now := int(n) + delta
-		return now <= 0 || now+sizeOf(w) <= maxLoad
+		now, most := int(n)+delta, maxLoad
+		if h.set.shared[w.Action] {
+			most = maxSharedLoad
+		}
+		return now <= 0 || now+sizeOf(w) <= most
 	})
 	if err != nil {
 		return err
@@ -198,8 +212,10 @@ func (h *host) write(id string, e *entry, at head) {
 		h.dropPages(id, last.drop[0], last.drop[1])
 		tx.Set(Doc(id), last.drop[1], inPages, inFrom)
 	}
-	for work, was := range last.plan.cancel { // any order: each on its own
-		h.cancelTask(id, work, was)
+	h.cancelTasks(id, last.plan.cancel)
+	options := []space.TaskOption{space.Replace()}
+	if priority, is := tx.Peek(Doc(id), "priority").AsInt(); is {
+		options = append(options, space.Priority(int(priority)))
 	}
 	for i := range last.plan.start {
 		w := &last.plan.start[i]
@@ -211,7 +227,10 @@ func (h *host) write(id string, e *entry, at head) {
 			tx.Fail(err)
 			return
 		}
-		tx.StartTask(w.Action, taskKey(tx.Space(), id, w.ID, e.d.gen), in)
+		tx.StartTask(w.Action, taskKey(tx.Space(), id, w.ID, e.d.gen), in, options...)
+	}
+	if last.plan.more {
+		h.goOn(id, stepMore)
 	}
 	h.writeChildren(id, &last.plan)
 	h.writeConditions(id, e)
@@ -335,14 +354,72 @@ func failureValue(f *workflow.Failure) model.Value {
 	return model.Object(fields...)
 }
 
-// cancelTask removes a task that is no longer needed.
-func (h *host) cancelTask(id, work string, was pending) {
-	if was.Child != "" {
-		return // see writeChildren
+// What a run tells itself on StreamTimer, to do in another transaction what does not fit into one.
+const (
+	stepMore = "more" // start the calls that wait
+	stepDrop = "drop" // remove the tasks that are not needed any more
+)
+
+// maxDrops is the number of tasks that are removed in one transaction.
+const maxDrops = 1000
+
+// goOn has another transaction go on with a run.
+func (h *host) goOn(id, what string) {
+	h.tx.Send(h.tx.Space(), StreamTimer, model.Object(model.F("run", id), model.F("step", what)))
+}
+
+// cancelTasks removes tasks that are no longer needed. If there are many, other transactions remove the rest; until then, an
+// end of one has no effect.
+func (h *host) cancelTasks(id string, tasks map[string]pending) {
+	n := 0
+	for _, work := range slices.Sorted(maps.Keys(tasks)) {
+		was := tasks[work]
+		if was.Child != "" {
+			continue // see writeChildren
+		}
+		if n++; n > maxDrops {
+			h.goOn(id, stepDrop)
+			return
+		}
+		h.tx.DropTask(was.Action, taskKey(h.tx.Space(), id, work, was.Gen))
 	}
-	key := taskKey(h.tx.Space(), id, work, was.Gen)
-	h.tx.CancelTask(was.Action, key)
-	h.tx.ForgetTask(was.Action, key)
+}
+
+// dropTasks removes the tasks of a run that it does not wait for.
+func (h *host) dropTasks(id string) error {
+	var d *driver
+	if h.state(id) == Running {
+		doc := h.tx.Peek(Doc(id))
+		at, err := headOf(doc)
+		if err != nil {
+			return fmt.Errorf("run %s: %w", id, err)
+		}
+		if d, err = h.current(id, doc, at); err != nil {
+			return err
+		}
+	}
+	n := 0
+	for _, action := range h.set.Actions() {
+		for _, t := range h.tx.Tasks(action) {
+			if run, _ := t.In.Get("run").AsString(); run != id || d != nil && d.waitsFor(h.tx.Space(), id, &t) {
+				continue
+			}
+			if n++; n > maxDrops {
+				h.goOn(id, stepDrop)
+				return nil
+			}
+			h.tx.DropTask(action, t.Key)
+		}
+	}
+	return nil
+}
+
+// waitsFor reports whether a task is one that the run has started and not cancelled.
+func (d *driver) waitsFor(in, id string, t *space.Task) bool {
+	work, _ := t.In.Get("work").AsString()
+	attempt, _ := t.In.Get("attempt").AsInt()
+	was, is := d.pending[work]
+	return is && was.Attempt == int(attempt) && t.Key == taskKey(in, id, work, was.Gen)
 }
 
 // taskKey returns the key of a task: unique over all spaces, and the same for each attempt. What is performed after

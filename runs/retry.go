@@ -297,16 +297,17 @@ func (h *host) stop(l *log, at head, running bool) (page int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	freed := map[string]int{}
+	freed, gone := map[string]int{}, map[string]pending{}
 	for _, work := range slices.Sorted(maps.Keys(d.pending)) {
 		was := d.pending[work]
 		if was.Child != "" {
 			h.cancelChild(l.id, h.callOf(l.id, work, was.Attempt))
 			continue
 		}
-		h.cancelTask(l.id, work, was)
+		gone[work] = was
 		freed[was.Action] += was.Bytes
 	}
+	h.cancelTasks(l.id, gone)
 	for action, n := range freed { // any order: each on its own
 		h.addLoad(action, -n)
 	}
@@ -392,7 +393,7 @@ func (d *driver) resume(rec *record) []workflow.Input {
 		}
 	}
 	d.queue = append(list, d.queue...)
-	d.pending, d.bytes = map[string]pending{}, 0
+	d.pending, d.bytes, d.waited = map[string]pending{}, 0, 0
 	d.extend()
 	var in []workflow.Input
 	if rec.Begin {

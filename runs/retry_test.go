@@ -143,8 +143,8 @@ func TestRetry_OfAFanOutMakesTheCancelledCallsAgain(t *testing.T) {
 
 func (w *world) taskOf(action string) space.Task {
 	w.Helper()
-	for key, entry := range w.s.Value(action).Get("tasks").All() {
-		return space.TaskOf(key, entry)
+	for _, t := range w.s.Tasks(action) {
+		return t
 	}
 	w.Fatalf("no task of %s", action)
 	return space.Task{}
@@ -277,7 +277,7 @@ func TestReset_OfARunInFlight(t *testing.T) {
 		w.end(action, task)
 		_, stale, _ := w.task()
 		w.send(StreamReset, "", `{"run":"r","step":2}`)
-		if n := w.s.Value("inc").Get("tasks").Len(); n != 1 {
+		if n := len(w.s.Tasks("inc")); n != 1 {
 			t.Errorf("%d tasks of inc", n)
 		}
 		w.end("inc", stale)
@@ -415,7 +415,7 @@ func TestReset_CountsWhatIsPendingOnce(t *testing.T) {
 	w.start("r", "{}")
 	for range 2 {
 		w.send(StreamReset, "", `{"run":"r","step":1}`)
-		if inc, shaky := w.s.Value("inc").Get("tasks").Len(), w.s.Value("shaky").Get("tasks").Len(); inc != 1 || shaky != 1 {
+		if inc, shaky := len(w.s.Tasks("inc")), len(w.s.Tasks("shaky")); inc != 1 || shaky != 1 {
 			t.Errorf("%d and %d tasks", inc, shaky)
 		}
 		if n, _ := w.s.Value(load).Get("bytes").Get("shaky").AsInt(); n < 70_000 || n > 71_000 {

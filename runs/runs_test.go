@@ -241,28 +241,61 @@ func TestRetry_MakesTheNextAttemptUnderTheSameKey(t *testing.T) {
 	w.clean()
 }
 
-// A fan-out of more calls than tasks may be pending, in several runs at once.
-func TestFanOut_OfThousandsKeepsFewTasksPending(t *testing.T) {
+// All calls of a fan-out are pending at the same time, up to the bound of a run, in several runs at once.
+func TestFanOut_TenThousandCallsArePendingAtATime(t *testing.T) {
 	w := newWorld(t, fmt.Sprintf(few, "    rs = parallel([inc(i) for i in range(n)])\n    return sum(rs)"), inStarlark(t, fewActions), simkit.Options{Lenient: true})
-	w.start("r", `{"n":10000}`)
+	w.start("r", fmt.Sprintf(`{"n":%d}`, maxTasks+500))
 	w.start("q", `{"n":300}`)
-	if n := w.s.Value("inc").Get("tasks").Len(); n != 2*maxTasks {
+	if err := w.Advance(time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(w.s.Tasks("inc")); n != maxTasks+300 {
 		t.Errorf("%d tasks are pending", n)
 	}
-	w.perform()
-	if w.outcome("r") != fmt.Sprint(10000*10001/2) || w.outcome("q") != fmt.Sprint(300*301/2) {
+	w.performAll()
+	n := maxTasks + 500
+	if w.outcome("r") != fmt.Sprint(n*(n+1)/2) || w.outcome("q") != fmt.Sprint(300*301/2) {
 		t.Error(w.outcome("r"), w.outcome("q"))
+	}
+	w.clean()
+}
+
+// A run that ends removes the tasks that it does not need any more, however many there are, and no other run's. Until they are removed,
+// their ends have no effect.
+func TestCancel_ThousandsOfPendingTasksAreRemoved(t *testing.T) {
+	w := newWorld(t, fmt.Sprintf(few, "    rs = parallel([inc(i) for i in range(n)])\n    return sum(rs)"), inStarlark(t, fewActions), simkit.Options{Lenient: true})
+	w.start("r", `{"n":4500}`)
+	w.start("q", `{"n":10}`)
+	if err := w.Advance(time.Second); err != nil {
+		t.Fatal(err)
+	}
+	before := w.s.Tasks("inc")
+	w.send(StreamCancel, "", `{"run":"r","at_once":true}`)
+	if err := w.Advance(time.Second); err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range w.s.Tasks("inc") {
+		if run, _ := task.In.Get("run").AsString(); run != "q" {
+			t.Fatalf("task %s is left", task.Key)
+		}
+	}
+	if len(before) != 4510 || len(w.s.Tasks("inc")) != 10 {
+		t.Errorf("%d tasks, then %d", len(before), len(w.s.Tasks("inc")))
+	}
+	w.performAll()
+	if w.outcome("q") != "55" {
+		t.Error(w.outcome("q"))
 	}
 	w.clean()
 }
 
 // Tasks whose arguments do not fit into the document of their action wait in their runs.
 func TestLoad_TasksWaitForThoseOfOtherRuns(t *testing.T) {
-	w := newWorld(t, "load(\"actions\", \"size\")\ndef run(n):\n    text = \"x\" * n\n    return parallel([size(text) for i in range(3)])\nworkflow(\"w\", run)\n", inStarlark(t, "def size(x): return len(x)"), simkit.Options{})
+	w := newWorld(t, "load(\"actions\", \"watched_size\")\ndef run(n):\n    text = \"x\" * n\n    return parallel([watched_size(text) for i in range(3)])\nworkflow(\"w\", run)\n", inStarlark(t, "def watched_size(x): return len(x)"), simkit.Options{})
 	for _, id := range []string{"a", "b", "c", "d"} {
 		w.start(id, `{"n":100000}`)
 	}
-	if n := w.s.Value("size").Get("tasks").Len(); n != 2 || w.s.Value(load).Get("waiting").Len() != 2 {
+	if n := w.s.Value("watched_size").Get("tasks").Len(); n != 2 || w.s.Value(load).Get("waiting").Len() != 3 {
 		t.Errorf("%d tasks, %s", n, w.s.Value(load))
 	}
 	w.perform()
@@ -272,7 +305,7 @@ func TestLoad_TasksWaitForThoseOfOtherRuns(t *testing.T) {
 		}
 	}
 	w.start("e", `{"n":200000}`)
-	if got := w.outcome("e"); !strings.HasPrefix(got, "error LimitError: the arguments of size have 200") {
+	if got := w.outcome("e"); !strings.HasPrefix(got, "error LimitError: the arguments of watched_size have 200") {
 		t.Error(got)
 	}
 	w.clean()

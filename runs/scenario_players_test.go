@@ -321,8 +321,7 @@ func (s *inSpacePlayer) pass(d time.Duration) {
 
 func (s *inSpacePlayer) pending() (list []*attempted) {
 	for _, action := range s.actions {
-		for key, entry := range s.s.Value(action).Get("tasks").All() {
-			t := space.TaskOf(key, entry)
+		for _, t := range s.s.Tasks(action) {
 			if t.State != space.TaskPending {
 				continue
 			}

@@ -52,13 +52,15 @@ type Set struct {
 	byName map[string]*Definition
 	// declared are the schedules of the program, by name.
 	declared map[string]*declaration
-	mu       sync.Mutex
-	others   map[string]*workflow.Program // of graphs that spaces have stored, by version
+	// shared are the actions whose tasks share a document.
+	shared map[string]bool
+	mu     sync.Mutex
+	others map[string]*workflow.Program // of graphs that spaces have stored, by version
 }
 
 // New returns an empty set.
 func New() *Set {
-	return &Set{byName: map[string]*Definition{}, declared: map[string]*declaration{}, others: map[string]*workflow.Program{}}
+	return &Set{byName: map[string]*Definition{}, declared: map[string]*declaration{}, shared: map[string]bool{}, others: map[string]*workflow.Program{}}
 }
 
 // Add adds a workflow. Its code may call the functions.
@@ -115,6 +117,7 @@ func (s *Set) Use(a *space.ActionSpec) error {
 		return fmt.Errorf("action %s is called by a workflow, which receives its results; it cannot have a function done, too: declare another action for other work", a.Name)
 	}
 	a.Done, a.Discard = s.ended, true
+	s.shared[a.Name] = !a.Apart()
 	if a.Remote != nil {
 		terms := *a.Remote
 		terms.Attempts = 1 // the workflow decides about another one

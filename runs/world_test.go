@@ -51,6 +51,32 @@ type world struct {
 	restart bool
 }
 
+// remoteUnless returns the terms of an action, nil for one that clients watch: its tasks share a document.
+func remoteUnless(name string) *space.Remote {
+	if strings.HasPrefix(name, "watched") {
+		return nil
+	}
+	return &space.Remote{}
+}
+
+// performAll performs actions in rounds, in the order of their keys, until none is pending, and returns the most that were at a time.
+func (w *world) performAll() (most int) {
+	w.Helper()
+	for {
+		n := 0
+		for _, action := range w.actions {
+			for _, t := range w.s.Tasks(action) {
+				n++
+				w.end(action, t)
+			}
+		}
+		most = max(most, n)
+		if n == 0 {
+			return most
+		}
+	}
+}
+
 func program(t *testing.T, src string, options ...func(*Set) error) (*space.Program, []string) {
 	t.Helper()
 	g, err := compile.Compile("w.star", []byte(src))
@@ -68,7 +94,7 @@ func program(t *testing.T, src string, options ...func(*Set) error) (*space.Prog
 	}
 	p := space.NewProgram("p")
 	for _, name := range set.Actions() {
-		a := &space.ActionSpec{Name: name, External: true}
+		a := &space.ActionSpec{Name: name, External: true, Remote: remoteUnless(name)}
 		if err := set.Use(a); err != nil {
 			t.Fatal(err)
 		}
@@ -121,8 +147,8 @@ func (w *world) sent(stream, id, payload string) model.Receipt {
 // task returns the first pending task, in the order of actions and keys.
 func (w *world) task() (action string, t space.Task, is bool) {
 	for _, action := range w.actions {
-		for key, entry := range w.s.Value(action).Get("tasks").All() {
-			if t := space.TaskOf(key, entry); t.State == space.TaskPending {
+		for _, t := range w.s.Tasks(action) {
+			if t.State == space.TaskPending {
 				return action, t, true
 			}
 		}

@@ -2,6 +2,7 @@ package settletest
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle"
@@ -145,6 +146,9 @@ func (s *Space) action(name string) *space.ActionSpec {
 
 // pending returns the pending tasks of an action.
 func (s *Space) pending(a *space.ActionSpec) (out []space.Task) {
+	if !a.Input {
+		return slices.DeleteFunc(s.s.Tasks(a.Name), func(t space.Task) bool { return t.State != space.TaskPending })
+	}
 	doc := func(name string) model.Value { return s.s.Value(name) }
 	for key, entry := range a.Entries(doc(a.Pending())).All() {
 		t, ok := a.PendingTask(key, entry)

@@ -18,6 +18,13 @@ import (
 //	             NAME-wanted   {KEY: 1}
 //	             NAME          {"tasks": {KEY: {"state": "done", "n": 1, "out": ...}}}
 //
+// Tasks that are removed as soon as they end (ActionSpec.Discard), such as those of workflows, have a document each
+// (model.TaskDoc), so that starting and ending one costs the same however many are pending (docs/adr/0062):
+//
+//	-task-HASH   {"action": NAME, "key": KEY, "state": "pending", "n": 1, "in": ..., "since": MS}
+//
+// Those that an earlier version has stored in the document of the action remain there until they end.
+//
 // (If requests were in the document that nodes read, each of its readers would keep all the requesting nodes
 // live.)
 //
@@ -45,7 +52,9 @@ type ActionSpec struct {
 	// Keep is how long an ended task of an action stays visible and its key cannot be started again; default
 	// 24 hours. At most the last 1000 ended tasks are kept.
 	Keep time.Duration
-	// Discard removes a task of an action as soon as it has ended: its result is only passed to Done.
+	// Discard removes a task of an action as soon as it has ended: its result is only passed to Done. Unless other
+	// programs watch the document of the action to perform its tasks (External without Remote), a pending one is in a
+	// document of its own.
 	Discard bool
 	// Done, if not nil, is called when a task ends, in the same transaction.
 	Done func(tx *Tx, t Task) error
@@ -86,8 +95,12 @@ func (a *ActionSpec) Pending() string { return a.list().pending() }
 
 // list returns the documents that hold the tasks.
 func (a *ActionSpec) list() *taskList {
-	return &taskList{name: a.Name, input: a.Input, keep: a.Keep, discard: a.Discard && !a.Input}
+	discard := a.Discard && !a.Input
+	return &taskList{name: a.Name, input: a.Input, keep: a.Keep, discard: discard, apart: discard && !(a.External && a.Remote == nil)}
 }
+
+// Apart reports whether each task of the action that is started has a document of its own.
+func (a *ActionSpec) Apart() bool { return a.list().apart }
 
 // Entries returns the entries of the document Pending, by key.
 func (a *ActionSpec) Entries(doc model.Value) model.Value {

@@ -18,6 +18,22 @@ type documents struct {
 	away    []*doc
 	pending int
 	leaving []*doc // see dropUnused
+	// tasks are the documents of single tasks that exist, by name.
+	tasks map[string]*doc
+}
+
+// noteTask records that the document of a task has a value, or has none any more.
+func (ds *documents) noteTask(d *doc) {
+	switch {
+	case d.key.space != "" || !model.IsTaskDoc(d.key.doc):
+	case d.value.IsAbsent():
+		delete(ds.tasks, d.key.doc)
+	default:
+		if ds.tasks == nil {
+			ds.tasks = map[string]*doc{}
+		}
+		ds.tasks[d.key.doc] = d
+	}
 }
 
 // local returns the record of a document of this space, or nil.

@@ -22,6 +22,11 @@ func (s *Space) Value(id string) model.Value {
 	return model.Value{}
 }
 
+// Tasks returns the tasks of an action as this runtime sees them, wherever they are stored, sorted by key.
+func (s *Space) Tasks(action string) []Task {
+	return s.graph.tasksOf(action, s.Value(action).Get(inTasks), nil, func(d *doc) model.Value { return d.value })
+}
+
 // Recorder returns the recorder of the space, which records only what is enabled. Only the owner may use it.
 func (s *Space) Recorder() *inspect.Recorder { return s.recorder }
 

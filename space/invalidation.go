@@ -70,6 +70,7 @@ func (c *changes) apply(d *doc, after model.Value) {
 	if after.IsAbsent() {
 		c.documents.mayForget(d)
 	}
+	c.documents.noteTask(d)
 	if f := c.trace.Changed; f != nil {
 		f(c.changeInfo(d, before))
 	}

@@ -191,6 +191,9 @@ func (p *Program) checkUnique(n *NodeSpec) error {
 	if o := p.outputs[n.Output]; o != "" {
 		return fmt.Errorf("document %s is written by node %s already", n.Output, o)
 	}
+	if model.IsTaskDoc(n.Output) {
+		return fmt.Errorf("document %s has a name that is reserved for tasks; choose another one", n.Output)
+	}
 	if a := p.tasks.owner[n.Output]; a != "" {
 		return fmt.Errorf("document %s holds the tasks of action %s; derive another one", n.Output, a)
 	}
@@ -370,4 +373,6 @@ func (p *Program) Actions() []*ActionSpec {
 }
 
 // HoldsTasks reports whether a document holds tasks that may be pending.
-func (p *Program) HoldsTasks(doc string) bool { return p.tasks.owner[doc] != "" }
+func (p *Program) HoldsTasks(doc string) bool {
+	return p.tasks.owner[doc] != "" || model.IsTaskDoc(doc)
+}

@@ -219,6 +219,11 @@ func (p *publisher) head() *inspect.Head {
 // tasks returns the documents that hold the tasks of the program's actions and inputs.
 func (p *publisher) tasks() []inspect.Tasks {
 	var out []inspect.Tasks
+	apart := map[string]int{}
+	for _, d := range p.handling.graph.tasks { // any order: counts
+		action, _ := d.value.Get("action").AsString()
+		apart[action]++
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.handling.tasks.byName)) {
 		l := p.handling.tasks.byName[name]
 		t := inspect.Tasks{Action: name, Input: l.input}
@@ -229,6 +234,7 @@ func (p *publisher) tasks() []inspect.Tasks {
 			}
 			t.Docs = append(t.Docs, inspect.TaskDoc{Doc: doc, Tasks: held})
 		}
+		t.Apart = apart[name]
 		out = append(out, t)
 	}
 	return out

@@ -104,6 +104,7 @@ func (s *Space) populate() error {
 			return err
 		}
 		d.value = s.replica().Doc(id).Value
+		s.graph.noteTask(d)
 	}
 	for i := range s.handling.program.nodes {
 		if _, err := s.graph.register(s.handling.program.nodes[i], nil); err != nil {

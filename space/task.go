@@ -55,7 +55,30 @@ type Task struct {
 	Unhandled bool
 	// Progress is what its performer has reported last, while it is pending.
 	Progress model.Value
+	// Priority decides which of the tasks of an action begin first: those with a higher one.
+	Priority int
+	// Since is when it was started, in milliseconds since 1970, if it has a document of its own; 0 otherwise.
+	Since int64
 }
+
+// TaskOption is an option of Tx.StartTask.
+type TaskOption func(*starting)
+
+// starting is what the options of a start set.
+type starting struct {
+	priority int
+	replace  bool
+}
+
+// Priority sets the priority of a task: of the tasks of an action that could begin, those with a higher one do. The default is 0, and
+// a negative one is possible. Every eighth that begins is the oldest one, so a low priority delays a task, and not forever.
+func Priority(n int) TaskOption { return func(s *starting) { s.priority = n } }
+
+// Replace starts a task even if its key has a pending one with another input, which ends without effect. By default, that fails.
+func Replace() TaskOption { return func(s *starting) { s.replace = true } }
+
+// maxPriority bounds priorities on both sides.
+const maxPriority = 1_000_000
 
 // TaskOf decodes an entry of an action's document.
 func TaskOf(key string, entry model.Value) Task {
@@ -69,6 +92,9 @@ func TaskOf(key string, entry model.Value) Task {
 	t.At, _ = entry.Get("at").AsInt()
 	t.Unhandled, _ = entry.Get("unhandled").AsBool()
 	t.Progress = entry.Get("progress")
+	priority, _ := entry.Get("priority").AsInt()
+	t.Priority = int(min(max(priority, -maxPriority), maxPriority))
+	t.Since, _ = entry.Get("since").AsInt()
 	if t.Unhandled && t.Err == "" {
 		t.Err = noRoomForText
 	}
@@ -78,8 +104,10 @@ func TaskOf(key string, entry model.Value) Task {
 // noRoomForText replaces the error of a task that ended in a document without room for it.
 const noRoomForText = "its end was reported and could not be handled; the document of the tasks has no room for the reason, but the dead letter on their stream has it"
 
-func (t *Task) entry() model.Value {
-	fields := []model.Field{model.F("state", string(t.State)), model.F("n", t.N)}
+// entry returns the task as it is stored. Fields of its own document say which one it is.
+func (t *Task) entry(own ...model.Field) model.Value {
+	fields := append(make([]model.Field, 0, 12), own...)
+	fields = append(fields, model.F("state", string(t.State)), model.F("n", t.N))
 	add := func(name string, v any, there bool) {
 		if there {
 			fields = append(fields, model.F(name, v))
@@ -92,6 +120,8 @@ func (t *Task) entry() model.Value {
 	add("at", t.At, t.At > 0)
 	add("unhandled", t.Unhandled, t.Unhandled)
 	add("progress", t.Progress, t.State == TaskPending && !t.Progress.IsAbsent())
+	add("priority", t.Priority, t.Priority != 0)
+	add("since", t.Since, t.Since > 0 && t.State == TaskPending)
 	return model.Object(fields...)
 }
 
@@ -165,6 +195,33 @@ type taskList struct {
 	keep  time.Duration // 0 for the default
 	// discard removes a task as soon as it has ended.
 	discard bool
+	// apart gives each task a document of its own.
+	apart bool
+}
+
+// spot is where a task is stored.
+type spot struct {
+	doc  string
+	path []string
+	// own reports that the document is the task's own.
+	own bool
+}
+
+// field returns the path of a field of the task.
+func (s *spot) field(name string) []string { return append(s.path[:len(s.path):len(s.path)], name) }
+
+// shared returns the place of a task in the document of its action.
+func (l *taskList) shared(key string) spot { return spot{doc: l.name, path: []string{inTasks, key}} }
+
+// TaskIn decodes the document of a single task. It returns false if that is none, or holds another task than its name says: such a
+// document is not believed.
+func TaskIn(doc string, v model.Value) (action string, t Task, ok bool) {
+	action, _ = v.Get("action").AsString()
+	key, _ := v.Get("key").AsString()
+	if action == "" || key == "" || doc != model.TaskDoc(action, key) {
+		return "", t, false
+	}
+	return action, TaskOf(key, v), true
 }
 
 // taskLists are the lists of a program, by name, and the owner's name for each document.

@@ -115,6 +115,10 @@ func join(a, b model.Path) model.Path {
 // find returns the record of a document, nil if there is none and the read does not need one.
 func (t *Tx) find(space, id string, how reading) *doc {
 	if t.node != nil {
+		if how != readNothing && model.IsTaskDoc(id) {
+			t.fail(fmt.Errorf("read %s: it holds a task that exists only while it is pending, and %s %s would not learn of all changes; tell others of it in a document", id, t.node.kind, t.node.id()))
+			return nil
+		}
 		if d := t.log.expect(space, id); d != nil {
 			return t.present(d, how)
 		}

@@ -14,16 +14,16 @@ import (
 //
 // A pending or completed task is not started again: with the same in, nothing happens; with another, the
 // transaction fails. A failed, cancelled or forgotten task is started again.
-func (t *Tx) StartTask(action, key string, in any) {
+func (t *Tx) StartTask(action, key string, in any, options ...TaskOption) {
 	if t.err != nil {
 		return
 	}
-	if err := t.startTask(action, key, in); err != nil {
+	if err := t.startTask(action, key, in, options); err != nil {
 		t.fail(fmt.Errorf("start task %q of %s: %w", key, action, err))
 	}
 }
 
-func (t *Tx) startTask(action, key string, in any) error {
+func (t *Tx) startTask(action, key string, in any, options []TaskOption) error {
 	a, err := t.handlersAction(action, key, false)
 	if err != nil {
 		return err
@@ -32,17 +32,54 @@ func (t *Tx) startTask(action, key string, in any) error {
 	if err != nil {
 		return err
 	}
-	was := a.task(t, key)
-	if was.State == TaskPending || was.State == TaskDone {
+	var how starting
+	for _, set := range options {
+		set(&how)
+	}
+	if max(how.priority, -how.priority) > maxPriority {
+		return fmt.Errorf("the priority is %d; between -%d and %d are possible", how.priority, maxPriority, maxPriority)
+	}
+	task := Task{Key: key, State: TaskPending, In: v, Priority: how.priority}
+	at, was := a.find(t, key)
+	switch other := how.replace && was.State == TaskPending && !model.Equal(was.In, v); {
+	case other:
+	case was.State == TaskPending || was.State == TaskDone:
 		if !model.Equal(was.In, v) {
 			return fmt.Errorf("it is %s with another input: %s, then %s; a key names one piece of work", was.State, brief(was.In), brief(v))
 		}
 		return nil
 	}
 	a.tidy(t)
-	task := Task{State: TaskPending, N: a.nextN(t, was.N), In: v}
-	t.writeTask(a.name, task.entry(), inTasks, key)
+	task.N = a.nextN(t, was.N)
+	if was.State == NoTask && a.apart {
+		at = spot{doc: model.TaskDoc(a.name, key), own: true}
+	}
+	if at.own {
+		task.Since = t.core.ledger.Wall()
+	}
+	a.put(t, &at, &task)
 	return nil
+}
+
+// find returns a task, and where it is stored.
+func (l *taskList) find(t *Tx, key string) (spot, Task) {
+	if !l.input {
+		doc := model.TaskDoc(l.name, key)
+		if v := t.Peek(doc); !v.IsAbsent() {
+			return spot{doc: doc, own: true}, TaskOf(key, v)
+		}
+	}
+	at := l.shared(key)
+	return at, TaskOf(key, t.Get(at.doc, at.path...))
+}
+
+// put stores a task.
+func (l *taskList) put(t *Tx, at *spot, task *Task) {
+	if at.own {
+		t.writeTask(at.doc, task.entry(model.F("action", l.name), model.F("key", task.Key)))
+		return
+	}
+	t.writeTask(at.doc, task.entry(), at.path...)
 }
 
 // CancelTask cancels a task, unless it is done already. It reports whether it was pending. If a performer
@@ -56,13 +93,75 @@ func (t *Tx) CancelTask(action, key string) bool {
 		t.fail(fmt.Errorf("cancel task %q of %s: %w", key, action, err))
 		return false
 	}
-	task := a.task(t, key)
+	at, task := a.find(t, key)
 	if task.State != TaskPending {
 		return false
 	}
 	task.State, task.At = TaskCancelled, t.core.ledger.Wall()
-	t.writeTask(a.name, task.entry(), inTasks, key)
+	a.put(t, &at, &task)
 	return true
+}
+
+// DropTask removes a task of an action, whatever its state. A pending one is not performed any more, and its end has no effect.
+func (t *Tx) DropTask(action, key string) {
+	if t.err != nil {
+		return
+	}
+	a, err := t.handlersAction(action, key, false)
+	if err != nil {
+		t.fail(fmt.Errorf("drop task %q of %s: %w", key, action, err))
+		return
+	}
+	if at, task := a.find(t, key); task.State != NoTask {
+		a.remove(t, &at, task)
+	}
+}
+
+// Task returns a task of an action; its State is NoTask if there is none. A computation or an effect depends on it, and does not see tasks
+// that have documents of their own.
+func (t *Tx) Task(action, key string) Task {
+	list := taskList{name: action}
+	if t.node != nil {
+		at := list.shared(key)
+		return TaskOf(key, t.Get(at.doc, at.path...))
+	}
+	return list.task(t, key)
+}
+
+// Tasks returns the tasks of an action, wherever they are stored, sorted by key. Only handlers can list them: they come and go, and
+// a computation that depended on them would run for each.
+func (t *Tx) Tasks(action string) []Task {
+	if t.node != nil {
+		t.fail(fmt.Errorf("list the tasks of %s: %s %s is not a handler", action, t.node.kind, t.node.id()))
+		return nil
+	}
+	var new []*doc // of this transaction
+	for i := range t.after {
+		if d := t.after[i].doc; d.key.space == "" && model.IsTaskDoc(d.key.doc) && t.graph.tasks[d.key.doc] == nil {
+			new = append(new, d)
+		}
+	}
+	return t.graph.tasksOf(action, t.Peek(action, inTasks), new, t.current)
+}
+
+// tasksOf returns the tasks of an action: those in the shared document, and those in documents of their own, further ones included.
+func (ds *documents) tasksOf(action string, shared model.Value, further []*doc, current func(*doc) model.Value) (list []Task) {
+	for key, entry := range shared.All() {
+		list = append(list, TaskOf(key, entry))
+	}
+	add := func(d *doc) {
+		if of, task, is := TaskIn(d.key.doc, current(d)); is && of == action {
+			list = append(list, task)
+		}
+	}
+	for _, d := range ds.tasks { // any order: sorted below
+		add(d)
+	}
+	for _, d := range further {
+		add(d)
+	}
+	slices.SortFunc(list, func(a, b Task) int { return cmp.Compare(a.Key, b.Key) })
+	return list
 }
 
 // ForgetTask removes a task that has ended, so that its key can be used again. For an input it removes the
@@ -82,18 +181,18 @@ func (t *Tx) forgetTask(name, key string) error {
 	if err != nil {
 		return err
 	}
-	switch task := a.task(t, key); {
+	switch at, task := a.find(t, key); {
 	case task.State == NoTask: // an input's first fetch continues
 	case task.State == TaskPending && !a.input:
 		return fmt.Errorf("it is pending; cancel it first")
 	default:
-		a.remove(t, task)
+		a.remove(t, &at, task)
 	}
 	return nil
 }
 
 // remove removes an entry, but remembers its number for nextN.
-func (l *taskList) remove(t *Tx, task Task) {
+func (l *taskList) remove(t *Tx, at *spot, task Task) {
 	n := task.N
 	if l.input {
 		wanted, _ := t.Peek(l.pending(), task.Key).AsInt()
@@ -103,7 +202,7 @@ func (l *taskList) remove(t *Tx, task Task) {
 	if gen := l.nextN(t, n) - 1; gen > 0 {
 		t.writeTask(l.name, model.Int(gen), inGeneration)
 	}
-	t.writeTask(l.name, model.Value{}, inTasks, task.Key)
+	t.writeTask(at.doc, model.Value{}, at.path...)
 }
 
 // WantTask reads an input, and requests it if it is missing. A node must have declared ActionSpec.Wants; it
@@ -167,7 +266,8 @@ func (t *Tx) handlersAction(name, key string, input bool) (*taskList, error) {
 }
 
 func (l *taskList) task(t *Tx, key string) Task {
-	return TaskOf(key, t.Get(l.name, inTasks, key))
+	_, task := l.find(t, key)
+	return task
 }
 
 // nextN returns the number of the next start of a key: above that of its last start, and above any removed
@@ -205,7 +305,8 @@ func (l *taskList) tidy(t *Tx) {
 		if task.At > t.core.ledger.Wall()-keep && len(ended)-i <= mostKept {
 			return
 		}
-		l.remove(t, task)
+		at := l.shared(task.Key)
+		l.remove(t, &at, task)
 	}
 }
 
@@ -216,20 +317,20 @@ func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) 
 	if err != nil {
 		return model.Value{}, fmt.Errorf("an event of action %s: %w", l.name, err)
 	}
-	task, late := l.meant(t, &c)
+	at, task, late := l.meant(t, &c)
 	if late != "" {
 		return model.Object(model.F("ignored", late)), nil
 	}
 	switch {
 	case !c.Progress.IsAbsent():
 		if !l.input {
-			t.writeTask(l.name, c.Progress, inTasks, task.Key, "progress")
+			t.writeTask(at.doc, c.Progress, at.field("progress")...)
 		}
 		return model.Value{}, nil
 	case c.Attempt > 0:
 		if c.Attempt > task.Attempts {
 			task.Attempts, task.Err = c.Attempt, c.Err
-			t.writeTask(l.name, task.entry(), inTasks, task.Key)
+			l.put(t, &at, &task)
 		}
 		return model.Value{}, nil
 	}
@@ -241,9 +342,9 @@ func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) 
 		}
 	}
 	if l.discard {
-		l.remove(t, task)
+		l.remove(t, &at, task)
 	} else {
-		l.end(t, &task)
+		l.end(t, &at, &task)
 	}
 	if done == nil {
 		return model.Value{}, nil
@@ -252,8 +353,8 @@ func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) 
 }
 
 // meant returns the task that an event refers to, or the reason why the event is obsolete.
-func (l *taskList) meant(t *Tx, c *Completion) (task Task, late string) {
-	task = l.task(t, c.Key)
+func (l *taskList) meant(t *Tx, c *Completion) (at spot, task Task, late string) {
+	at, task = l.find(t, c.Key)
 	if l.input {
 		if n, wanted := t.Peek(l.pending(), c.Key).AsInt(); wanted {
 			task.N, task.State = n, TaskPending
@@ -261,21 +362,21 @@ func (l *taskList) meant(t *Tx, c *Completion) (task Task, late string) {
 	}
 	switch {
 	case task.State == NoTask:
-		return task, "there is no such task"
+		return at, task, "there is no such task"
 	case c.N != 0 && c.N != task.N:
-		return task, "it was started again, or forgotten"
+		return at, task, "it was started again, or forgotten"
 	case task.State == TaskPending || task.Unhandled && !c.reports():
-		return task, ""
+		return at, task, ""
 	case task.State == TaskCancelled && c.Err == "" && !c.reports():
-		return task, "" // the cancellation was too late
+		return at, task, "" // the cancellation was too late
 	}
-	return task, "it is " + string(task.State)
+	return at, task, "it is " + string(task.State)
 }
 
 // end stores a task that has ended.
-func (l *taskList) end(t *Tx, task *Task) {
+func (l *taskList) end(t *Tx, at *spot, task *Task) {
 	task.At = t.core.ledger.Wall()
-	t.writeTask(l.name, task.entry(), inTasks, task.Key)
+	l.put(t, at, task)
 	if l.input {
 		t.writeTask(l.pending(), model.Value{}, task.Key)
 	}
@@ -303,16 +404,16 @@ func (t *Tx) endTask(sizes *sizes, ev *model.Event, why string) {
 		return
 	}
 	t.err = nil // its other effects are dropped
-	task, late := a.meant(t, &c)
+	at, task, late := a.meant(t, &c)
 	if late != "" {
 		return
 	}
-	d := t.graph.known(a.name)
+	d := t.graph.known(at.doc)
 	d.measured = false // so the next write measures what is added here
 	if a.input && t.Peek(a.name, inTasks, task.Key).IsAbsent() && !sizes.roomFor(t, d, taskEndBytes+len(task.Key)) {
 		return
 	}
-	set := func(field string, v model.Value) { t.writeTask(a.name, v, inTasks, task.Key, field) }
+	set := func(field string, v model.Value) { t.writeTask(at.doc, v, at.field(field)...) }
 	set("state", model.String(string(TaskFailed)))
 	set("n", model.Int(task.N))
 	set("unhandled", model.Bool(true))

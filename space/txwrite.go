@@ -1,6 +1,7 @@
 package space
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -129,7 +130,12 @@ func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
 // notOwn refuses writes to the documents of actions.
 func (t *Tx) notOwn(doc string) error {
 	owner := t.core.tasks.owner[doc]
-	if owner == "" || t.tasking {
+	switch {
+	case t.tasking:
+		return nil
+	case model.IsTaskDoc(doc):
+		return errors.New("this document holds a task; start, cancel or forget that")
+	case owner == "":
 		return nil
 	}
 	return fmt.Errorf("this document holds the tasks of %s; start, cancel or forget those", owner)

@@ -162,7 +162,11 @@ func (c *importCmd) parse(line string) (*documentLine, error) {
 
 // tasksLeft refuses a document with open tasks, unless it is omitted or --tasks is given.
 func tasksLeft(d *documentLine, skip []string, meant bool) error {
-	if n := pending(d.Value); n > 0 && !meant && !slices.Contains(skip, d.Document) {
+	n := pending(d.Value)
+	if _, t, is := space.TaskIn(d.Document, d.Value); is && t.State == space.TaskPending {
+		n = 1
+	}
+	if n > 0 && !meant && !slices.Contains(skip, d.Document) {
 		return fmt.Errorf("document %s of space %s holds %s that %s not done: imported, they would be performed again; omit them with --skip %s, or import them with --tasks",
 			d.Document, d.Space, display.Count(n, "task"), map[bool]string{true: "is", false: "are"}[n == 1], d.Document)
 	}

@@ -84,6 +84,9 @@ func (s *Space) Panic(stream, id string) string {
 // Value returns a document in its present state, up to date or not.
 func (s *Space) Value(doc string) model.Value { return s.core.Value(doc) }
 
+// Tasks returns the tasks of an action, sorted by key.
+func (s *Space) Tasks(action string) []space.Task { return s.core.Tasks(action) }
+
 // reading is the name of the node that Read registers.
 const reading = "settletest-read"
 

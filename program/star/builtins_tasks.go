@@ -39,7 +39,8 @@ func (inst *instance) taskArguments(b *starlark.Builtin, args starlark.Tuple, kw
 // startTask is start_task(action, key, input = None).
 func (inst *instance) startTask(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var input starlark.Value = starlark.None
-	tx, name, key, err := inst.taskArguments(b, args, kwargs, "input?", &input)
+	priority := 0
+	tx, name, key, err := inst.taskArguments(b, args, kwargs, "input?", &input, "priority?", &priority)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (inst *instance) startTask(_ *starlark.Thread, b *starlark.Builtin, args st
 			return nil, fmt.Errorf("start_task %s: input: %w", name, err)
 		}
 	}
-	tx.StartTask(name, key, v)
+	tx.StartTask(name, key, v, space.Priority(priority))
 	return starlark.None, tx.Err()
 }
 
@@ -89,9 +90,9 @@ func (inst *instance) task(_ *starlark.Thread, b *starlark.Builtin, args starlar
 	if err != nil {
 		return nil, err
 	}
-	entry := tx.Get(name, space.PathOfTask(key)...)
-	if err := tx.Err(); err != nil || entry.IsAbsent() {
+	t := tx.Task(name, key)
+	if err := tx.Err(); err != nil || t.State == space.NoTask {
 		return starlark.None, err
 	}
-	return taskView(space.TaskOf(key, entry)), nil
+	return taskView(t), nil
 }

@@ -119,18 +119,7 @@ func (inst *instance) performIn(in, action string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var pending []space.Task
-	if _, err := s.Read(func(tx *space.Tx) error {
-		pending = nil
-		for key, entry := range tx.Get(action, space.PathOfTask("")[0]).All() {
-			if t := space.TaskOf(key, entry); t.State == space.TaskPending {
-				pending = append(pending, t)
-			}
-		}
-		return nil
-	}); err != nil {
-		return 0, err
-	}
+	pending := slices.DeleteFunc(s.Tasks(action), func(t space.Task) bool { return t.State != space.TaskPending })
 	for _, t := range pending {
 		if err := inst.performTask(s, action, t); err != nil {
 			return 0, err

@@ -53,6 +53,8 @@ type TestSpace interface {
 	// Read runs a function that reads documents, which are up to date; Write runs one that writes.
 	Read(f func(tx *space.Tx) error) (stale string, err error)
 	Write(f func(tx *space.Tx) error) error
+	// Tasks returns the tasks of an action.
+	Tasks(action string) []space.Task
 	// Watch observes a document from now on.
 	Watch(doc string) error
 	// Mark resets Runs and Ran.

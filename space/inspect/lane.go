@@ -143,6 +143,8 @@ type Tasks struct {
 	Input  bool
 	// Docs are the documents, each with the value of its tasks, by key.
 	Docs []TaskDoc
+	// Apart is the number of tasks that have a document each.
+	Apart int
 }
 
 // TaskDoc is a document of tasks.

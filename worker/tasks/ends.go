@@ -29,28 +29,46 @@ func (e *ends) forget(t *task) {
 }
 
 // commit lets the space report the outcome of a task to itself, and calls over in the loop. It returns false if the outcome
-// must be reported through the lane: another attempt follows, a performer waits until it is stored, the space is being handed
-// over, or too many outcomes wait to be handled.
+// must be reported through the lane: another attempt follows, the space is being handed
+// over, or too many outcomes wait to be handled. If a performer waits until its answer is stored, commit waits, too.
 // It is called by a goroutine beside the loop.
 func (l *List) commit(t *task, r *result, over func(*result)) bool {
-	if r.completion.Attempt > 0 || r.stored != nil {
+	if r.completion.Attempt > 0 {
 		return false
 	}
 	own, payload := *r, r.completion.Value()
 	size := len(payload.String())
 	made := make(chan bool, 1)
+	var stored chan bool
+	if r.stored != nil {
+		stored = make(chan bool, 1)
+	}
 	l.host.Call(func() {
 		ok := l.end(t, payload, size)
 		if ok {
+			t.stored = stored
 			over(&own)
 		}
 		made <- ok
 	})
 	select {
 	case ok := <-made:
+		if ok && stored != nil {
+			r.stored(l.isStored(t.action, r.completion, stored))
+		}
 		return ok
 	case <-l.host.Ctx.Done(): // the loop has ended, and what it did last may not be in the log: an end that is reported twice counts once
 		return false
+	}
+}
+
+// isStored waits until the log has an outcome, and reports whether it does.
+func (l *List) isStored(action string, c *space.Completion, stored chan bool) bool {
+	select {
+	case is := <-stored:
+		return is
+	case <-l.host.Ctx.Done(): // as in commit
+		return l.report(l.host.Ctx, action, c, 0) != nil
 	}
 }
 
@@ -82,7 +100,13 @@ func (l *List) Undone(txs []uint64) {
 			continue
 		}
 		l.ends.forget(t)
-		action, c, told := t.action, t.ended, t.reports
-		l.host.Go(func() { l.report(l.host.Ctx, action, c, told) }) // ends with the report, or with the host
+		action, c, told, stored := t.action, t.ended, t.reports, t.stored
+		t.stored = nil
+		l.host.Go(func() { // ends with the report, or with the host
+			is := l.report(l.host.Ctx, action, c, told) != nil
+			if stored != nil {
+				stored <- is
+			}
+		})
 	}
 }

@@ -1,9 +1,10 @@
 package tasks
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,8 +19,16 @@ type List struct {
 	core    Core
 	program *space.Program
 	actions []*performing
-	order   int
-	ends    ends
+	// own are the tasks that have a document of their own, by its name, whether they are performed here or not.
+	own   map[string]*ownTask
+	order int
+	ends  ends
+}
+
+// ownTask is a task that has a document of its own.
+type ownTask struct {
+	action string
+	space.Task
 }
 
 // Host is the host that serves the space, with the functions that its tasks need.
@@ -51,10 +60,15 @@ type Core interface {
 	Transact(by string, f func(tx *space.Tx) error) (uint64, error)
 	// Confirmed returns a document as the log has it, and the revision of that value.
 	Confirmed(doc string) (v model.Value, revision uint64)
+	// TaskDocs returns the documents of single tasks whose confirmed value has changed since the last call; at first, all
+	// that exist.
+	TaskDocs() []string
 }
 
 // New returns the list of a space whose tasks are not known yet.
-func New(host Host) *List { return &List{host: host, ends: ends{made: map[uint64]*task{}}} }
+func New(host Host) *List {
+	return &List{host: host, own: map[string]*ownTask{}, ends: ends{made: map[uint64]*task{}}}
+}
 
 // performing is an action whose tasks are performed here.
 type performing struct {
@@ -88,8 +102,12 @@ type task struct {
 	// tx is the number of the transaction that reports the outcome, 0 if none does, and size the size of its event.
 	tx   uint64
 	size int
-	// place is the index in the queue, -1 if an attempt or a report is running.
-	place int
+	// stored receives whether the log has the outcome; nil if nothing waits for that.
+	stored chan bool
+	// places are the positions in the piles of the queue, counted from 1; 0 where it is not.
+	places [kinds]int
+	// apart reports that the task has a document of its own.
+	apart bool
 	// gone reports that the task is not pending any more.
 	gone bool
 }
@@ -111,6 +129,53 @@ func (l *List) Look(core Core) {
 			a.seen = seq
 		}
 	}
+	l.lookAtOwn(core.TaskDocs())
+}
+
+// lookAtOwn processes the changes of tasks that have documents of their own.
+func (l *List) lookAtOwn(docs []string) {
+	var begun []*ownTask
+	for _, doc := range docs {
+		v, _ := l.core.Confirmed(doc)
+		action, t, is := space.TaskIn(doc, v)
+		was := l.own[doc]
+		if was != nil && (!is || t.N != was.N || t.State != space.TaskPending) {
+			delete(l.own, doc)
+			if a := l.action(was.action); a != nil {
+				l.lookAtTask(a, &was.Task, false)
+			}
+		}
+		if !is || t.State != space.TaskPending {
+			continue
+		}
+		own := &ownTask{action, t}
+		l.own[doc] = own
+		begun = append(begun, own)
+	}
+	l.beginOwn(begun)
+}
+
+// beginOwn adds tasks that have documents of their own, in the order in which they were started.
+func (l *List) beginOwn(list []*ownTask) {
+	slices.SortFunc(list, func(a, b *ownTask) int { return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Key, b.Key)) })
+	for _, own := range list {
+		if a := l.action(own.action); a != nil {
+			l.lookAtTask(a, &own.Task, true)
+			if t := a.pending[own.Key]; t != nil {
+				t.apart = true
+			}
+		}
+	}
+}
+
+// action returns an action that is performed here, nil for others.
+func (l *List) action(name string) *performing {
+	for _, a := range l.actions {
+		if a.spec.Name == name && !a.spec.Input {
+			return a
+		}
+	}
+	return nil
 }
 
 // change records that the space runs another program. Running attempts continue; actions that the
@@ -123,7 +188,7 @@ func (l *List) change(p *space.Program) {
 		if how == nil {
 			continue // others watch the document
 		}
-		a := &performing{pending: map[string]*task{}}
+		a := &performing{pending: map[string]*task{}, queue: newQueue()}
 		if i := slices.IndexFunc(old, func(a *performing) bool { return a.spec.Name == spec.Name && a.spec.Input == spec.Input }); i >= 0 {
 			a = old[i]
 			old = slices.Delete(old, i, i+1)
@@ -136,6 +201,7 @@ func (l *List) change(p *space.Program) {
 			l.drop(t)
 		}
 	}
+	l.beginOwn(slices.Collect(maps.Values(l.own))) // those of new actions; it sorts them
 }
 
 // performer returns how the tasks of an action are performed from here, nil if they are not.
@@ -157,21 +223,29 @@ func (l *List) lookAt(a *performing, doc model.Value) {
 	entries := a.spec.Entries(doc)
 	for i := range changed {
 		if len(changed[i].Path) == 0 { // there were none before, or there are none any more
-			for key := range a.pending { // any order: each on its own
-				l.lookAtTask(a, key, entries.Get(key))
+			for key, t := range a.pending { // any order: each on its own
+				if !t.apart {
+					l.lookAtEntry(a, key, entries.Get(key))
+				}
 			}
 			for key, entry := range entries.All() {
-				l.lookAtTask(a, key, entry)
+				l.lookAtEntry(a, key, entry)
 			}
 			return
 		}
 		key := changed[i].Path[0]
-		l.lookAtTask(a, key, entries.Get(key))
+		l.lookAtEntry(a, key, entries.Get(key))
 	}
 }
 
-func (l *List) lookAtTask(a *performing, key string, entry model.Value) {
+// lookAtEntry processes an entry of the document of an action.
+func (l *List) lookAtEntry(a *performing, key string, entry model.Value) {
 	is, pending := a.spec.PendingTask(key, entry)
+	l.lookAtTask(a, &is, pending)
+}
+
+func (l *List) lookAtTask(a *performing, is *space.Task, pending bool) {
+	key := is.Key
 	t := a.pending[key]
 	if t != nil && (!pending || is.N != t.N) {
 		delete(a.pending, key)
@@ -183,10 +257,10 @@ func (l *List) lookAtTask(a *performing, key string, entry model.Value) {
 		return
 	}
 	l.order++
-	is.Attempts = l.attemptsAt(a, &is)
-	t = &task{Task: is, action: a.spec.Name, order: l.order}
+	t = &task{Task: *is, action: a.spec.Name, order: l.order}
+	t.Attempts = l.attemptsAt(a, is)
 	a.pending[key] = t
-	heap.Push(&a.queue, t)
+	a.queue.push(t)
 }
 
 // attemptsAt returns how many attempts at a task have failed, according to the log.
@@ -205,6 +279,10 @@ func (l *List) attemptsAt(a *performing, t *space.Task) int {
 func (l *List) drop(t *task) {
 	l.ends.forget(t)
 	t.gone = true
+	if t.stored != nil {
+		t.stored <- true // it has room
+		t.stored = nil
+	}
 	if t.cancel != nil {
 		t.cancel()
 	}
@@ -220,14 +298,14 @@ func (l *List) Perform() {
 	now := l.host.Now()
 	for _, a := range l.actions {
 		for a.underWay < a.limit && a.closed <= now {
-			t := a.queue.next()
-			if t == nil || t.at > now {
+			t := a.queue.first(now)
+			if t == nil {
 				break
 			}
 			if !a.admits(t, now) {
 				continue
 			}
-			heap.Pop(&a.queue)
+			a.queue.begin(t)
 			a.underWay++
 			l.begin(a, t)
 		}
@@ -246,8 +324,7 @@ func (a *performing) admits(t *task, now time.Duration) bool {
 	case a.remote.terms.QueueBy == "":
 		a.closed = now + wait
 	default: // tasks for other performers need not wait
-		t.at = now + wait
-		heap.Fix(&a.queue, t.place)
+		a.queue.postpone(t, now+wait)
 	}
 	return false
 }
@@ -264,8 +341,8 @@ func (l *List) open(action string) {
 // Next returns when to check the next task, 0 if none waits for a time.
 func (l *List) Next() (at time.Duration) {
 	for _, a := range l.actions {
-		if t := a.queue.next(); t != nil && a.underWay < a.limit {
-			if first := max(t.at, a.closed, 1); at == 0 || first < at {
+		if due, is := a.queue.next(); is && a.underWay < a.limit {
+			if first := max(due, a.closed, 1); at == 0 || first < at {
 				at = first
 			}
 		}
@@ -328,5 +405,5 @@ func (l *List) attempted(a *performing, t *task, r *result) {
 		t.at = l.host.Now() + reportAgain<<min(t.reports, 10)
 		t.reports++
 	}
-	heap.Push(&a.queue, t)
+	a.queue.push(t)
 }

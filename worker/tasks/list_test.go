@@ -50,13 +50,13 @@ func newDesk(t *testing.T, how *Performer) *desk {
 		},
 		Report: func(string, error) {}, Warn: func(string, string, ...any) {},
 	})
-	d.a = &performing{spec: &space.ActionSpec{Name: "work"}, how: how, limit: how.Concurrency(), pending: map[string]*task{}}
+	d.a = &performing{spec: &space.ActionSpec{Name: "work"}, how: how, limit: how.Concurrency(), pending: map[string]*task{}, queue: newQueue()}
 	d.core, d.program, d.actions = core, core.Program(), []*performing{d.a}
 	return d
 }
 
 func (d *desk) is(key string, state space.TaskState, attempts int) {
-	d.lookAtTask(d.a, key, model.Object(model.F("n", 1), model.F("state", string(state)), model.F("attempts", attempts)))
+	d.lookAtEntry(d.a, key, model.Object(model.F("n", 1), model.F("state", string(state)), model.F("attempts", attempts)))
 }
 
 // perform starts the tasks that are due, and finishes them.

@@ -248,7 +248,10 @@ func (o *offered) answered(a model.Answer) (r result, over bool) {
 		r = result{completion: o.how.Completion(&o.t.Task, said.out, nil)}
 	}
 	r.stored = func(is bool) {
-		if is {
+		switch {
+		case is && a.Last != nil:
+			a.Last(accepted)
+		case is:
 			reply(a, accepted)
 		}
 		o.end(false)

@@ -95,7 +95,7 @@ func newOffice(t *testing.T, terms space.Remote) *office {
 		Report: func(string, error) {}, Warn: func(string, string, ...any) {},
 	})
 	spec := &space.ActionSpec{Name: "work", External: true, Remote: &terms}
-	o.a = &performing{spec: spec, pending: map[string]*task{}}
+	o.a = &performing{spec: spec, pending: map[string]*task{}, queue: newQueue()}
 	how, far := o.list.performer(spec)
 	o.a.how, o.a.remote, o.a.limit = how, far, how.Concurrency()
 	o.list.core, o.list.program, o.list.actions = core, core.Program(), []*performing{o.a}
@@ -163,7 +163,7 @@ func (o *office) pending(key string, state space.TaskState, in string) {
 		o.t.Fatal(err)
 	}
 	o.do(func() {
-		o.list.lookAtTask(o.a, key, model.Object(model.F("n", 1), model.F("state", string(state)), model.F("in", v)))
+		o.list.lookAtEntry(o.a, key, model.Object(model.F("n", 1), model.F("state", string(state)), model.F("in", v)))
 	})
 }
 
