@@ -27,11 +27,13 @@ var newerFaults = []string{"errors", "consumers", "early", "asleep", "dues", "qu
 var newestFaults = []string{"hangs"}
 
 // everyFault returns the faults that a plan may have.
-func everyFault() []string { return slices.Concat(allFaults, newerFaults, newestFaults) }
+func everyFault() []string {
+	return slices.Concat(allFaults, newerFaults, newestFaults, []string{"workflows"})
+}
 
 func (p *plan) isNewer() bool { return p.seed >= firstNewer && p.seed <= lastNewer || p.isNewest() }
 
-func (p *plan) isNewest() bool { return p.seed >= firstNewest && p.seed <= lastNewest }
+func (p *plan) isNewest() bool { return p.seed >= firstNewest && p.seed <= lastNewest || p.hasRuns() }
 
 // chooseNewer turns a random part of the newer faults on.
 func (p *plan) chooseNewer() {
@@ -55,6 +57,7 @@ func (p *plan) chooseNewer() {
 
 // addNewer adds the items that the newer faults consist of.
 func (p *plan) addNewer() {
+	p.runPlan()
 	p.early()
 	p.asleep()
 	p.dues()

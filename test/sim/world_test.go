@@ -51,6 +51,8 @@ type world struct {
 	hangings  map[*hanging]bool
 	rested    map[space.Ref]bool    // nodes that were given up
 	givenUp   map[*space.Guard]bool // guards of hosts whose code returned after it was given up
+	deeds     deedsDone
+	calls     map[string]bool // the names of all calls of children
 	running   sync.WaitGroup
 
 	tally  sync.Mutex // of what follows
@@ -115,6 +117,7 @@ func newWorld(p *plan, verbose bool) *world {
 		procs:  map[string]*process{}, folds: map[string]*fold{}, counts: map[string]int{},
 		flights: map[string]map[*process]bool{}, astray: make([][]model.Message, p.partitions), booked: map[time.Duration]bool{}, outside: newOutside(), deaths: map[eventKey]int{},
 		saves: map[string]map[*process]int{}, attempts: map[eventKey]*attempts{}, hangings: map[*hanging]bool{}, rested: map[space.Ref]bool{}, givenUp: map[*space.Guard]bool{},
+		deeds: newDeedsDone(), calls: map[string]bool{},
 	}
 	w.server.Remember()
 	for i := range p.spaces {
@@ -284,7 +287,7 @@ func (w *world) startWorker(p *process) {
 		ID: p.id, Logger: slog.New(logger{w, p, ""}),
 		Options: worker.Options{
 			Heartbeat: c.between(o.heartbeat, o.heartbeat*3/2), MemberTTL: c.between(o.ttl, o.ttl*3/2), Checkpoint: c.between(o.checkpoint, o.checkpoint*2),
-			Idle: o.idle, MaxAwake: o.maxAwake, Limits: ledger.Limits{LaneLimit: o.laneLimit, MaxGroup: o.maxGroup, MaxChain: maxChain},
+			Idle: o.idle, MaxAwake: o.maxAwake, Limits: ledger.Limits{LaneLimit: o.laneLimit, MaxGroup: o.maxGroup, MaxChain: w.plan.chainLimit()},
 		},
 	}
 	if o.history > 0 {
