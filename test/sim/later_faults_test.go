@@ -28,7 +28,7 @@ var newestFaults = []string{"hangs"}
 
 // everyFault returns the faults that a plan may have.
 func everyFault() []string {
-	return slices.Concat(allFaults, newerFaults, newestFaults, []string{"workflows"})
+	return slices.Concat(allFaults, newerFaults, newestFaults, []string{"workflows", "wide"})
 }
 
 func (p *plan) isNewer() bool { return p.seed >= firstNewer && p.seed <= lastNewer || p.isNewest() }
@@ -190,14 +190,15 @@ func (w *world) watchAgain(p *process, i item, o *watch) {
 	}
 }
 
-// seedRanges returns n seeds: those from the flag -first on, or three older ones for each newer one and
-// each newest one.
+// seedRanges returns n seeds: those from the flag -first on, or one with workflows for each seven others, of which three fifths
+// are older ones, a fifth newer ones and a fifth the newest.
 func seedRanges(n uint64) []seedRange {
 	if *firstFlag > 0 {
 		return []seedRange{{*firstFlag, n}}
 	}
-	newer := n / 5
-	return []seedRange{{1, n - 2*newer}, {firstNewer, newer}, {firstNewest, newer}}
+	withRuns := n / 8
+	newer := (n - withRuns) / 5
+	return []seedRange{{1, n - withRuns - 2*newer}, {firstNewer, newer}, {firstNewest, newer}, {firstWithRuns, withRuns}}
 }
 
 // parts returns the seeds that TestSeeds runs, for two processes.

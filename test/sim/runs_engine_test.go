@@ -28,6 +28,10 @@ type made struct {
 	// resumed lets the run go on after later steps were dropped, and tries these works again.
 	resumed, reset bool
 	again          []string
+	// room only starts calls that had waited for those of other runs.
+	room bool
+	// started is how many calls the step starts of those that wait. It is what the space has recorded, see checkRoom.
+	started int
 }
 
 // effects are what a step has the space do.
@@ -42,6 +46,7 @@ type engine struct {
 	run, twin *workflow.Run
 	program   *workflow.Program
 	timers    map[string]int64
+	queue     []workflow.Work // calls that wait for room
 	pending   map[string]workflow.Work
 	now       int64
 	names     map[string]string // of the calls, see nameOfCall
@@ -62,12 +67,18 @@ func (e *engine) apply(m *made) (out effects, err error) {
 		}
 	}
 	if out.outcome != nil {
-		e.timers = map[string]int64{}
-		out.started = nil
+		e.timers, e.queue = map[string]int64{}, nil
 		if len(e.pending) > 0 {
 			return out, fmt.Errorf("it has ended, and waits for %v", slices.Sorted(maps.Keys(e.pending)))
 		}
 	}
+	if m.started > len(e.queue) {
+		return out, fmt.Errorf("it starts %d calls, and there are %d", m.started, len(e.queue))
+	}
+	for _, w := range e.queue[:m.started] {
+		e.start(w, &out)
+	}
+	e.queue = slices.Clone(e.queue[m.started:])
 	return out, nil
 }
 
@@ -75,7 +86,9 @@ func (e *engine) inputs(m *made, out *effects) []workflow.Input {
 	in := workflow.Input{Now: e.now, Begin: m.begin, Deadline: m.deadline, Done: m.done, Failed: m.failed, Signal: m.signal, Cancel: m.cancel, AtOnce: m.atOnce}
 	switch {
 	case m.resumed:
-		return e.resume(m, out)
+		return e.resume(m)
+	case m.room:
+		return nil
 	case m.due:
 		return e.due(out)
 	case m.done != nil && e.pending[m.done.Work].Attempt == m.done.Attempt:
@@ -108,14 +121,14 @@ func (e *engine) due(out *effects) (list []workflow.Input) {
 }
 
 // resume starts again what the run waits for, except for what is tried again, or begun anew.
-func (e *engine) resume(m *made, out *effects) (list []workflow.Input) {
-	was := e.pending
-	e.pending = map[string]workflow.Work{}
-	for _, id := range slices.Sorted(maps.Keys(was)) {
+func (e *engine) resume(m *made) (list []workflow.Input) {
+	var first []workflow.Work
+	for _, id := range slices.Sorted(maps.Keys(e.pending)) {
 		if w, is := e.run.Work(id); is && !slices.Contains(m.again, id) {
-			e.start(w, out)
+			first = append(first, w)
 		}
 	}
+	e.queue, e.pending = append(first, e.queue...), map[string]workflow.Work{}
 	if at, is := e.timers[workflow.DeadlineTimer]; is && at <= e.now {
 		e.timers[workflow.DeadlineTimer] = e.now + e.run.Deadline()
 	}
@@ -150,9 +163,8 @@ func (e *engine) step(in workflow.Input, out *effects) error {
 	}
 	for _, id := range did.Cancel {
 		w, is := e.pending[id]
-		fresh := slices.ContainsFunc(out.started, func(s workflow.Work) bool { return s.ID == id })
-		out.started = slices.DeleteFunc(out.started, func(s workflow.Work) bool { return s.ID == id })
-		if e.drop(id); is && !fresh {
+		e.queue = slices.DeleteFunc(e.queue, func(w workflow.Work) bool { return w.ID == id })
+		if e.drop(id); is {
 			out.cancelled = append(out.cancelled, w)
 		}
 	}
@@ -168,9 +180,7 @@ func (e *engine) step(in workflow.Input, out *effects) error {
 	if out.outcome != nil {
 		return nil
 	}
-	for _, w := range did.Start {
-		e.start(w, out)
-	}
+	e.queue = append(e.queue, did.Start...)
 	return nil
 }
 

@@ -111,6 +111,8 @@ func (m *made) kind() runs.EventKind {
 		return runs.EventSignal
 	case m.due:
 		return runs.EventTimer
+	case m.room:
+		return runs.EventRoom
 	case m.cancel != "":
 		return runs.EventCancel
 	}
@@ -181,6 +183,10 @@ func (k *clerk) checkResult(fl *flow) {
 	switch fl.workflow {
 	case "mixed":
 		want = mixedResult(int(n), a, got)
+	case "wide":
+		want = wideResult(int(n), a)
+	case "digest":
+		want = digestResult(fl, got)
 	case "approval":
 		want = approvalResult(fl, got)
 	case "leaf", "note":
@@ -213,6 +219,31 @@ func mixedResult(n int, a *answersTo, got string) string {
 		list = append(list, a.of(first, "-2"))
 	}
 	return "[" + strings.Join(list, ",") + "]"
+}
+
+// wideResult is what workflow wide returns.
+func wideResult(n int, a *answersTo) string {
+	var list []string
+	for i := range n + 2 {
+		list = append(list, a.of(fmt.Sprint("act wide ", i), "-2"))
+	}
+	return "[" + strings.Join(list, ",") + "]"
+}
+
+// digestResult: each part counts once, or comes too late.
+func digestResult(fl *flow, got string) string {
+	n := 0
+	for i := range fl.made {
+		if fl.made[i].signal != nil {
+			n++
+		}
+	}
+	for k := range n + 1 {
+		if want := fmt.Sprint(k * partBytes); got == want {
+			return want
+		}
+	}
+	return fmt.Sprintf("the size of at most %d parts", n)
 }
 
 // approvalResult: the first wait gets the first signal, and the second the next one, or none in time.

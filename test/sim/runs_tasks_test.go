@@ -99,6 +99,7 @@ func (w *world) performDeed(ctx context.Context, p *process, of, action, key str
 	n, healed := w.deeds.tried[name], w.healed
 	w.checkPerformed(p, w.folds[of].clerk, action, key, in)
 	w.mu.Unlock()
+	w.story.note(p.name, "performs %s for %s, attempt %d", action, key, attempt)
 	w.count("performances of actions of runs")
 	if n > 1 {
 		w.count("actions of runs that were performed again")
@@ -107,6 +108,7 @@ func (w *world) performDeed(ctx context.Context, p *process, of, action, key str
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.deeds.going, g)
+	w.story.note(p.name, "ends %s for %s: %v", action, key, err)
 	if err == nil {
 		w.deeds.serial++
 		out = model.Int(w.deeds.serial)
@@ -133,7 +135,7 @@ func (w *world) attemptDeed(ctx context.Context, p *process, g *performance, in 
 		takes = notice
 	}
 	if kind {
-		how, takes = 100, min(takes, 10*time.Millisecond)
+		how, takes = 100, notice
 	}
 	w.pass(ctx, takes)
 	switch how {

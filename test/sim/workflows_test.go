@@ -30,11 +30,23 @@ const (
 
 func (p *plan) hasRuns() bool { return p.seed >= firstWithRuns && p.seed <= lastWithRuns }
 
-// chooseRuns turns workflows on.
+// chooseRuns turns workflows on. In some seeds there are runs whose calls wait for room, for which messages must be large.
 func (p *plan) chooseRuns() {
-	if p.hasRuns() {
-		p.faults = append(p.faults, "workflows")
+	if !p.hasRuns() {
+		return
 	}
+	p.faults = append(p.faults, "workflows")
+	if keyed(p.seed, "wide").below(8) == 0 {
+		p.faults = append(slices.DeleteFunc(p.faults, func(f string) bool { return f == "oversize" }), "wide")
+	}
+}
+
+// maxPayload is the size of the largest message.
+func (p *plan) maxPayload() int {
+	if p.has("wide") {
+		return 1 << 20
+	}
+	return 64 << 10
 }
 
 // chainLimit is how long chains of events may become in a simulation: shorter than those of its streams, and long enough for
@@ -90,6 +102,26 @@ def run(n):
     act(at = "late", x = n)
     third = attempt(wait("stop", timeout = "300ms"))
     return [first, third.ok]
+`,
+	// calls whose arguments are so large that two of a run, and four of a space, are made at the same time
+	"wide": `
+def run(n):
+    pad = "x" * 60000
+    parts = parallel([act(at = "wide", x = i, pad = pad) for i in range(n + 2)], on_error = "collect")
+    list = []
+    for p in parts:
+        list.append(p if type(p) == "int" else -2)
+    return list
+`,
+	// signals that are so large that the run is stored as a snapshot
+	"digest": `
+def run(n):
+    size = 0
+    for i in range(n):
+        v = attempt(wait("part", timeout = "500ms"))
+        size += len(v.value) if v.ok else 0
+        attempt(act(at = "digest", x = i))
+    return size
 `,
 	// children, in this space and another one, one after the other and at the same time, with an ID that is given, and one
 	// that does not end in time
@@ -183,19 +215,34 @@ func (w *world) addRuns(p0 *process, p *space.Program, of string, edition int) e
 	if !w.plan.has("workflows") {
 		return nil
 	}
+	set, err := w.setOf(edition)
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.addDeeds(p0, p, of, set), set.Register(p))
+}
+
+// setOf returns the workflows of an edition. They are made once for all programs: what is remembered of runs is in the spaces.
+func (w *world) setOf(edition int) (*runs.Set, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if set := w.sets[edition]; set != nil {
+		return set, nil
+	}
 	set := runs.New()
 	graphs := w.plan.graphs(edition)
 	for _, name := range slices.Sorted(maps.Keys(graphs)) {
 		if _, err := set.Add(graphs[name], nil); err != nil {
-			return err
+			return nil, err
 		}
 		if keep := retained[name]; keep > 0 {
 			if err := set.Keep(name, runs.Retention{Runs: keep}); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return errors.Join(w.addDeeds(p0, p, of, set), set.Register(p))
+	w.sets[edition] = set
+	return set, nil
 }
 
 // runPlan draws the events about runs.
@@ -215,8 +262,56 @@ func (p *plan) runPlan() {
 			p.add(p.ofRun(c, p.when(c), in, runs.StreamStart, fmt.Sprint("note", i+1), `"workflow":"note","args":{"n":%d}`, i))
 		}
 	}
+	p.addWide(keyed(p.seed, "wide runs"))
+	p.addDigest(keyed(p.seed, "digest"))
 	for i := range keyed(p.seed, "times", "schedules").below(3) {
 		p.addSchedule(keyed(p.seed, "schedule", i), fmt.Sprint("every", i+1))
+	}
+}
+
+// addWide draws runs of one space at the same time, whose calls wait for room. What has taken the room ends in all ways.
+func (p *plan) addWide(c *chance) {
+	if !p.has("wide") {
+		return
+	}
+	in, begin := p.anySpace(c), p.when(c)*2/3
+	for i := range 3 + c.below(2) {
+		run, at := fmt.Sprint("wide", i+1), begin+c.between(0, 200*time.Millisecond)
+		start := fmt.Sprintf(`"workflow":"wide","args":{"n":%d}`, c.below(3))
+		if c.below(3) > 0 {
+			start += fmt.Sprintf(`,"deadline":%.3f`, c.between(50*time.Millisecond, 800*time.Millisecond).Seconds())
+		}
+		p.add(p.ofRun(c, at, in, runs.StreamStart, run, "%s", start))
+		if c.below(4) == 0 {
+			p.add(p.ofRun(c, at+c.between(0, time.Second), in, runs.StreamCancel, run, ""))
+		}
+		if c.below(4) == 0 {
+			p.add(p.ofRun(c, at+c.between(0, time.Second), in, oneOf(c, runs.StreamRetry, runs.StreamReset), run, `"step":1`))
+		}
+	}
+}
+
+// partBytes is the size of the parts of which a digest is made.
+const partBytes = 20_000
+
+// addDigest draws a run with so large signals that the space stores it as a snapshot now and then.
+func (p *plan) addDigest(c *chance) {
+	if !p.has("wide") {
+		return
+	}
+	in, begin := p.anySpace(c), p.when(c)*2/3
+	p.add(p.ofRun(c, begin, in, runs.StreamStart, "digest1", `"workflow":"digest","args":{"n":%d}`, 3+c.below(5)))
+	soon := func() time.Duration { return begin + c.between(0, 1500*time.Millisecond) }
+	part := strings.Repeat("x", partBytes)
+	for range 4 + c.below(6) {
+		p.add(p.ofRun(c, soon(), in, runs.StreamSignal, "digest1", `"signal":"part","value":%q`, part))
+	}
+	if c.below(2) == 0 {
+		p.add(p.ofRun(c, soon()+c.between(0, time.Second), in, runs.StreamReset, "digest1", `"step":%d`, 1+c.below(8)))
+	}
+	if c.below(3) == 0 {
+		p.add(p.ofRun(c, soon()+c.between(0, time.Second), in, runs.StreamCancel, "digest1", ""))
+		p.add(p.ofRun(c, soon()+c.between(0, time.Second), in, runs.StreamRetry, "digest1", ""))
 	}
 }
 

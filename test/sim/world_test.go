@@ -16,6 +16,7 @@ import (
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
+	"github.com/settlehq/settle/runs"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -53,6 +54,7 @@ type world struct {
 	givenUp   map[*space.Guard]bool // guards of hosts whose code returned after it was given up
 	deeds     deedsDone
 	calls     map[string]bool // the names of all calls of children
+	sets      map[int]*runs.Set
 	running   sync.WaitGroup
 
 	tally  sync.Mutex // of what follows
@@ -113,11 +115,11 @@ type process struct {
 func newWorld(p *plan, verbose bool) *world {
 	w := &world{
 		plan: p, story: newStory(verbose),
-		server: membus.NewServer(membus.Config{Partitions: p.partitions, MaxPayload: 64 << 10}),
+		server: membus.NewServer(membus.Config{Partitions: p.partitions, MaxPayload: p.maxPayload()}),
 		procs:  map[string]*process{}, folds: map[string]*fold{}, counts: map[string]int{},
 		flights: map[string]map[*process]bool{}, astray: make([][]model.Message, p.partitions), booked: map[time.Duration]bool{}, outside: newOutside(), deaths: map[eventKey]int{},
 		saves: map[string]map[*process]int{}, attempts: map[eventKey]*attempts{}, hangings: map[*hanging]bool{}, rested: map[space.Ref]bool{}, givenUp: map[*space.Guard]bool{},
-		deeds: newDeedsDone(), calls: map[string]bool{},
+		deeds: newDeedsDone(), calls: map[string]bool{}, sets: map[int]*runs.Set{},
 	}
 	w.server.Remember()
 	for i := range p.spaces {
