@@ -661,3 +661,21 @@ def parallel_leaves(away):
 	}
 	f.tidied()
 }
+
+// A child may take a year; what its parent calls beside it is made as soon as there is room.
+func TestChild_ItsParentIsGivenRoomWhileItWaits(t *testing.T) {
+	f := newFamily(t, simkit.Options{}, map[string]string{
+		"patient": "def run():\n    return wait(\"go\")",
+		"w":       "def run(n, alone):\n    text = \"x\" * n\n    if alone:\n        return slow(text)\n    return parallel(child(\"patient\", {}), slow(text))",
+	})
+	f.begin("s", "a", `{"n":100000,"alone":true}`)
+	f.begin("s", "b", `{"n":100000,"alone":true}`)
+	f.begin("s", "c", `{"n":100000,"alone":false}`)
+	if n := f.s.Value("slow").Get("tasks").Len(); n != 2 {
+		t.Fatalf("%d tasks are pending", n)
+	}
+	f.perform()
+	if len(f.log) != 3 || f.outcome("c") != "running" {
+		t.Errorf("%d actions were performed, and c is %s; %s", len(f.log), f.outcome("c"), f.s.Value(load))
+	}
+}

@@ -175,8 +175,19 @@ func (d *driver) waits(w *workflow.Work, children int, p *plan, room func(w *wor
 	return p.more || w.Child != "" && children > 0 && children+d.costOf(w) > maxChildBytes
 }
 
-// stuck reports whether tasks wait and none is pending, whose end would start them.
-func (d *driver) stuck() bool { return len(d.queue) > 0 && len(d.pending) == 0 }
+// stuck reports whether tasks wait for those of other runs, and no task of this one is pending, whose end would start them. A
+// child may take any time.
+func (d *driver) stuck() bool {
+	if len(d.queue) == 0 || d.queue[0].Child != "" || d.full(&d.queue[0]) {
+		return false
+	}
+	for _, p := range d.pending { // any order: whether there is one
+		if p.Child == "" {
+			return false
+		}
+	}
+	return true
+}
 
 // begin starts the first task of the queue.
 func (d *driver) begin(p *plan) {

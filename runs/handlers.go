@@ -184,7 +184,10 @@ func (s *Set) signal(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	if size := len(in.Name) + len(in.Value); size > MaxValue {
 		return model.Value{}, refuse(Invalid, "the signal has %d bytes; at most %d are possible", size, MaxValue)
 	}
-	return model.Object(model.F("run", id)), h.step(id, &record{Signal: &in})
+	if err := h.step(id, &record{Signal: &in}); err != nil {
+		return model.Value{}, err
+	}
+	return model.Object(model.F("run", id)), h.wake() // a failure after the signal may have ended calls
 }
 
 // cancel handles {"run": ID, "why": TEXT, "at_once": BOOL}.
@@ -221,7 +224,10 @@ func (s *Set) timer(tx *space.Tx, ev *model.Event) (model.Value, error) {
 		h.reportMore(id)
 		return model.Object(model.F("ignored", err.Error())), nil
 	}
-	return model.Value{}, h.step(id, &record{Due: what != stepMore})
+	if err := h.step(id, &record{Due: what != stepMore}); err != nil {
+		return model.Value{}, err
+	}
+	return model.Value{}, h.wake() // it may have given up calls whose time was over
 }
 
 // ended handles the end of a task of an action.

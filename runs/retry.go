@@ -81,12 +81,16 @@ func (h *host) rewind(ev *model.Event, id string, at head, to int, in *resume) (
 	if !running && doc.Get(inPages).IsAbsent() {
 		return model.Value{}, refuse(NotKept, "the steps of run %s are not kept any more; start another run", id)
 	}
-	if undid(doc) {
-		return model.Value{}, refuse(Undone, "undo steps of run %s have been executed, or are being executed: what it has done before them does not hold any more; start another run", id)
-	}
 	l := &log{id: id, doc: doc, read: func(name string) model.Value { return h.tx.Peek(name) }}
+	begun := undid(doc)
 	version, d, err := h.fitting(ev, l, to)
-	if err != nil {
+	if err == nil && !begun {
+		begun, err = h.broken(l, at)
+	}
+	switch {
+	case begun:
+		return model.Value{}, refuse(Undone, "undo steps of run %s have been executed, or are being executed: what it has done before them does not hold any more; start another run", id)
+	case err != nil:
 		return model.Value{}, err
 	}
 	if undone, err := h.undoneAfter(l, to, at.n); err != nil {
@@ -166,6 +170,24 @@ func (h *host) undoneAfter(l *log, to, n int) (bool, error) {
 		d.wrote(text)
 	}
 	return false, nil
+}
+
+// broken reports whether a run was ended at once during its undo steps: the one that was under way may have had an effect.
+func (h *host) broken(l *log, at head) (bool, error) {
+	if skipped, _ := l.doc.Get("error").Get("undone").Get("skipped").AsInt(); skipped == 0 {
+		return false, nil
+	}
+	name, _ := l.doc.Get("workflow").AsString()
+	version, _ := l.doc.Get("version").AsString()
+	p, err := h.set.program(h.tx, name, version)
+	if err != nil {
+		return false, err
+	}
+	d, err := l.after(p, at.n-1)
+	if err != nil {
+		return false, fmt.Errorf("run %s: %w", l.id, err)
+	}
+	return d.run.Undoing() != nil, nil
 }
 
 // fitting returns the run after its first steps, in its own version, or in that of the program if the payload

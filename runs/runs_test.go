@@ -311,6 +311,42 @@ func TestLoad_TasksWaitForThoseOfOtherRuns(t *testing.T) {
 	w.clean()
 }
 
+// What a run gives up when its time is over, or because of a signal, is room for the tasks of others.
+func TestLoad_ATimerOrASignalThatEndsTasksGivesTheirRoomToOtherRuns(t *testing.T) {
+	src := `load("actions", "size")
+def stop():
+    wait("stop")
+    fail("stopped")
+
+def run(n):
+    text = "x" * n
+    return parallel(size(text), stop())
+workflow("w", run)
+`
+	for _, by := range []string{"deadline", "signal"} {
+		w := newWorld(t, src, inStarlark(t, "def size(x): return len(x)"), simkit.Options{})
+		for _, id := range []string{"a", "b", "c", "d"} {
+			deadline := `"1s"`
+			if id > "b" || by == "signal" {
+				deadline = "null"
+			}
+			w.send(StreamStart, "start-"+id, fmt.Sprintf(`{"workflow":"w","run":%q,"args":{"n":100000},"deadline":%s}`, id, deadline))
+		}
+		if waiting := w.s.Value(load).Get("waiting"); waiting.String() != `{"c":true,"d":true}` {
+			t.Fatalf("%s wait", waiting)
+		}
+		if by == "signal" {
+			w.send(StreamSignal, "", `{"run":"a","signal":"stop"}`)
+			w.send(StreamSignal, "", `{"run":"b","signal":"stop"}`)
+		} else if err := w.Advance(time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.s.Value("size").Get("tasks").Len(); n != 2 || w.s.Value(load).Get("waiting").Len() > 0 || !strings.HasPrefix(w.outcome("b"), "error") {
+			t.Errorf("%s: %d tasks are pending, %s; b: %s", by, n, w.s.Value(load), w.outcome("b"))
+		}
+	}
+}
+
 // The documents of a run are bounded by its state, and not by the number of its steps.
 func TestLoop_KeepsBoundedState(t *testing.T) {
 	w := newWorld(t, fmt.Sprintf(few, "    x = 0\n    while x < n:\n        x = inc(x)\n    return x"), inStarlark(t, fewActions), simkit.Options{Lenient: true})

@@ -130,6 +130,28 @@ func TestCancel_AtOnceLeavesOutTheUndoSteps(t *testing.T) {
 	w.clean()
 }
 
+// A run that was ended at once during its undo steps cannot go on, since the step that was under way may have had an
+// effect; one whose undo steps had not begun can.
+func TestRetry_OfARunThatWasEndedDuringItsUndoSteps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, trip, inStarlark(t, tripActions), simkit.Options{})
+	for _, id := range []string{"begun", "not-begun"} {
+		w.start(id, `{"stops":["Riga","Bonn"],"cents":1}`)
+	}
+	w.send(StreamCancel, "", `{"run":"begun","why":"x"}`)
+	for _, id := range []string{"begun", "not-begun"} {
+		w.send(StreamCancel, "", `{"run":"`+id+`","at_once":true}`)
+	}
+	w.refused(Undone, "undo steps of run begun have been executed, or are being executed", StreamRetry, `{"run":"begun"}`)
+	w.refused(Undone, "undo steps of run begun have been executed, or are being executed", StreamReset, `{"run":"begun","step":1}`)
+	w.operate(StreamRetry, `{"run":"not-begun"}`)
+	w.perform()
+	if got := w.s.Value(Doc("not-begun")).Get("state").String(); got != `"done"` {
+		t.Error(w.s.Value(Doc("not-begun")))
+	}
+	w.clean()
+}
+
 func TestDeadline_OfTheWorkflowAndOfTheStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "load(\"actions\", \"inc\")\ndef run(n = 3):\n    wait(\"go\")\n    return n\nworkflow(\"w\", run, deadline = \"2d\")\n", inStarlark(t, fewActions), simkit.Options{})

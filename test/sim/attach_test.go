@@ -19,7 +19,7 @@ func (w *world) startAttached(p *process, i item) {
 	w.beginsWith(p)
 	cfg := worker.AttachConfig{
 		ID: p.who + "-" + fmt.Sprint(keyed(w.plan.seed, "attached", p.name).below(1000)), Space: i.space, Program: w.newPrograms(p)(i.space, w.editionOf(p)), Events: i.a,
-		Limits: ledger.Limits{LaneLimit: w.plan.laneLimit, MaxGroup: w.plan.maxGroup, MaxChain: maxChain},
+		Limits: ledger.Limits{LaneLimit: w.plan.laneLimit, MaxGroup: w.plan.maxGroup, MaxChain: w.plan.chainLimit()},
 		Logger: slog.New(logger{w, p, ""}),
 	}
 	p.space, p.id, p.runLimit = i.space, cfg.ID, attachedLimit

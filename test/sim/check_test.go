@@ -27,6 +27,7 @@ func (w *world) check() {
 	w.checkDead()
 	w.checkDormant()
 	w.checkTasks()
+	w.checkRuns()
 	w.checkWork()
 }
 

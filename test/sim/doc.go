@@ -14,7 +14,7 @@
 // # Faults
 //
 // Each is enabled in a random part of the plans, and the run fails if one never occurred (sometimes,
-// sometimesNewer, sometimesNewest; of 10,000 seeds from a first one on also seldomNewest).
+// sometimesNewer, sometimesNewest, sometimesRuns; of 10,000 seeds from a first one on also seldomNewest and seldomRuns).
 //
 //	network   requests and answers lost, late, overtaken, copied; replicas and leaders that answer from the past;
 //	          clients cut off in one direction or both
@@ -29,13 +29,28 @@
 //	clients   send, call, await, get, watch; queries at the head; trees, and waiting for them; dismissals; the list of dead letters
 //	code      handlers, a computation and an effect that do not return within their limit: never, after they were given
 //	          up, between the limit and that, or because they observe their context; in owners and in applications
+//	runs      workflows of sequences, loops, fan-outs over functions, retries with pauses, timeouts, deadlines, compensation, sleeps,
+//	          signals and children in other spaces; started twice, cancelled, also at once and again, tried again, reset; retention;
+//	          schedules with every overlap rule; actions that fail, panic, hang, do not notice, and end their process between the
+//	          work and the commit; versions of workflows that change, or go, while runs go on; calls that wait for room in
+//	          their run and in their space; runs that are stored as snapshots
 //
 // Stores that go back, and stores and lanes that are replaced by empty ones, have a simulation of their own: TestRewinds.
 //
-// The seeds from 40,000,000 to 59,999,999 have all of these faults. Those from 10,000,000 to 29,999,999 have no code that
-// hangs, fewer calls that return errors, fewer steps at which a program is deployed, and no client that lists dead letters. The
-// others have the earlier faults: no store errors, consumers, expiry, cancellation, early positions, queries, trees, dead
-// letters or deployments at a step either. So older seeds keep their runs.
+// The seeds from 60,000,000 to 79,999,999 have all of these faults. Those from 40,000,000 to 59,999,999 have no runs. Those
+// from 10,000,000 to 29,999,999 have no code that hangs either, fewer calls that return errors, fewer steps at which a program
+// is deployed, and no client that lists dead letters. The others have the earlier faults: no store errors, consumers, expiry,
+// cancellation, early positions, queries, trees, dead letters or deployments at a step either. So older seeds keep their runs.
+//
+// # Runs of workflows
+//
+// The log is read as if there were no package runs (clerk). The events that a space has handled are the inputs of a run in
+// memory, which package workflow makes without stopping, and beside it a twin that is stored and loaded before each step: both
+// must do the same. After each transaction the documents, tasks, timers and sent events must be those of that run, and nothing
+// else may be there. Results are compared with those of plain code, given the ends of the actions. At rest a run that is made
+// again from nothing, and one from what is stored, is where it was; each has ended, or waits for what the plan does not give.
+// An event of a run that an operator takes back is lost, and excuses the run. Performers over NATS are not simulated: membus
+// has no offers (docs/adr/0060).
 //
 // # A seed is a replay
 //
@@ -45,7 +60,7 @@
 // the fates of the others, so that a failing plan can be shrunk to a few items.
 // Everything takes an odd number of nanoseconds, so events hardly ever coincide. See docs/adr/0017.
 //
-//	go test ./test/sim                                  1,050 seeds (160 under -race), three fifths of them the oldest, a fifth the newest, and those that failed once
+//	go test ./test/sim                                  1,200 seeds (184 under -race), an eighth of them with runs, and those that failed once
 //	go test ./test/sim -run TestSeed -seed 4711 -v      one seed, with its minutes
 //	go test ./test/sim -run TestRewinds -rewinds 5000    many returns of the store; -first-rewind N -rewinds 1 -v is one, with its minutes
 //	make sim SEEDS=20000                                many

@@ -41,6 +41,8 @@ type fold struct {
 	agenda   agenda
 	editions editions
 	edition  int // of the commit that is being taken in
+	clerk    *clerk
+	ownSeq   uint64 // the last commit of the owner
 }
 
 // revision is a value that a document had from a log sequence on.
@@ -66,13 +68,15 @@ type sending struct {
 }
 
 func newFold(w *world, space string) *fold {
-	return &fold{
+	f := &fold{
 		w: w, space: space, joined: map[uint64]string{},
 		docs: map[string]model.Value{}, history: map[string][]revision{}, handled: map[eventKey]*handling{},
 		inbound: map[string]uint64{}, outbound: map[string]uint64{}, sends: map[string]*sending{},
 		txs: map[uint64]uint64{}, runs: map[string]int{}, apps: map[string]uint64{}, tried: map[eventKey]map[uint64]bool{},
 		agenda: newAgenda(), editions: editions{},
 	}
+	f.clerk = newClerk(f)
+	return f
 }
 
 func (f *fold) wrong(check, format string, args ...any) {
@@ -106,6 +110,7 @@ func (f *fold) checkEpoch(c *model.Commit) {
 	case c.Join:
 		f.joined[f.seq] = c.Runtime
 	case c.Epoch == f.epoch && c.Runtime == f.owner:
+		f.ownSeq = f.seq
 	case f.joined[c.Epoch] == c.Runtime && c.Runtime != "":
 		f.w.count("commits of an attached runtime")
 	default:
@@ -134,8 +139,11 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 		f.handled[eventKey{f.space, stream, tx.Receipt.Event}].sends = tx.Sends
 	}
 	after := f.applied(tx)
-	told := ev != nil && f.w.plan.isTold(stream)
-	if ev != nil && !told {
+	told, ofRuns := ev != nil && f.w.plan.isTold(stream), ev != nil && f.w.plan.ofRuns(stream)
+	if ofRuns {
+		f.early(ev, tx.Receipt)
+	}
+	if ev != nil && !told && !ofRuns {
 		seen, ok := after["seen"]
 		if !ok {
 			seen = f.docs["seen"]
@@ -153,11 +161,19 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 	switch {
 	case told:
 		f.told(tx, ev, after)
+	case ofRuns:
+		f.clerk.take(c, tx, stream, ev, after)
+	case ev != nil && stream == model.Undelivered && f.w.plan.has("workflows"):
+		own, rest := f.withoutRuns(tx, after)
+		f.compare(c, own, o, rest)
+		f.clerk.take(c, tx, stream, ev, after)
 	case ev != nil:
 		f.compare(c, tx, o, after)
 	case isHandling:
 	case isApp:
 		f.application(c, tx, app, after)
+	case isEnd && slices.Contains(deeds, action):
+		f.clerk.reportedDeed(c, tx, action)
 	case isEnd:
 		f.reported(c, tx, action)
 	case tx.By == "cron":
@@ -181,6 +197,7 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 		}
 		f.sent(c, tx, &tx.Sends[i], i)
 	}
+	f.clerk.verify()
 }
 
 func nodeOf(by string) (string, bool) {

@@ -27,11 +27,13 @@ var newerFaults = []string{"errors", "consumers", "early", "asleep", "dues", "qu
 var newestFaults = []string{"hangs"}
 
 // everyFault returns the faults that a plan may have.
-func everyFault() []string { return slices.Concat(allFaults, newerFaults, newestFaults) }
+func everyFault() []string {
+	return slices.Concat(allFaults, newerFaults, newestFaults, []string{"workflows", "wide"})
+}
 
 func (p *plan) isNewer() bool { return p.seed >= firstNewer && p.seed <= lastNewer || p.isNewest() }
 
-func (p *plan) isNewest() bool { return p.seed >= firstNewest && p.seed <= lastNewest }
+func (p *plan) isNewest() bool { return p.seed >= firstNewest && p.seed <= lastNewest || p.hasRuns() }
 
 // chooseNewer turns a random part of the newer faults on.
 func (p *plan) chooseNewer() {
@@ -55,6 +57,7 @@ func (p *plan) chooseNewer() {
 
 // addNewer adds the items that the newer faults consist of.
 func (p *plan) addNewer() {
+	p.runPlan()
 	p.early()
 	p.asleep()
 	p.dues()
@@ -187,14 +190,15 @@ func (w *world) watchAgain(p *process, i item, o *watch) {
 	}
 }
 
-// seedRanges returns n seeds: those from the flag -first on, or three older ones for each newer one and
-// each newest one.
+// seedRanges returns n seeds: those from the flag -first on, or one with workflows for each seven others, of which three fifths
+// are older ones, a fifth newer ones and a fifth the newest.
 func seedRanges(n uint64) []seedRange {
 	if *firstFlag > 0 {
 		return []seedRange{{*firstFlag, n}}
 	}
-	newer := n / 5
-	return []seedRange{{1, n - 2*newer}, {firstNewer, newer}, {firstNewest, newer}}
+	withRuns := n / 8
+	newer := (n - withRuns) / 5
+	return []seedRange{{1, n - withRuns - 2*newer}, {firstNewer, newer}, {firstNewest, newer}, {firstWithRuns, withRuns}}
 }
 
 // parts returns the seeds that TestSeeds runs, for two processes.

@@ -95,7 +95,7 @@ func (o *oracle) next() uint64 {
 	if o.event == nil {
 		return 0
 	}
-	if o.event.Depth == maxChain {
+	if o.event.Depth == uint64(o.f.w.plan.chainLimit()) {
 		o.f.w.count("chains that came to their end")
 		panic("the chain is too long")
 	}

@@ -15,6 +15,8 @@ type plan struct {
 	seed uint64
 	options
 	items []item
+	// runEvents counts the events about runs.
+	runEvents int
 }
 
 // options apply to a whole run. A seed turns a random part of the faults off, because one fault may hide
@@ -154,6 +156,7 @@ func (p *plan) choose(c *chance) {
 		p.idle = e.between(5*time.Millisecond, 500*time.Millisecond)
 	}
 	p.chooseNewer()
+	p.chooseRuns()
 }
 
 func (p *plan) add(i item) { p.items = append(p.items, i) }

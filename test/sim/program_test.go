@@ -278,6 +278,7 @@ func (w *world) newProgram(p0 *process, of string, edition int, f *flaky) *space
 	must(w.addCron(p, of))
 	must(w.addTasks(p, of))
 	must(w.addHangs(p0, p, edition))
+	must(w.addRuns(p0, p, of, edition))
 	for _, doc := range w.plan.derived(edition) {
 		run := w.plan.computation(doc, edition)
 		must(p.Add(space.NodeSpec{ID: doc, Kind: space.Computation, Output: doc, Writes: w.plan.wants(doc), Version: w.plan.nodeVersion(doc, edition), Run: func(tx *space.Tx) (model.Value, error) {

@@ -56,6 +56,9 @@ func (w *world) waiting() string {
 		if key := f.pending(); key != "" {
 			return fmt.Sprintf("task %s of space %s is pending", key, f.space)
 		}
+		if why := f.clerk.unfinished(); why != "" {
+			return why
+		}
 		if len(f.own) > 0 {
 			return fmt.Sprintf("follow-up %s of space %s waits", f.own[0].ID, f.space)
 		}

@@ -32,9 +32,9 @@ var (
 // defaultSeeds take about a minute and a half of a processor.
 func defaultSeeds() uint64 {
 	if few {
-		return uint64(raced.Fewer(160, 2))
+		return uint64(raced.Fewer(184, 2))
 	}
-	return 1050
+	return 1200
 }
 
 func TestMain(m *testing.M) {
@@ -120,6 +120,12 @@ func TestSeeds(t *testing.T) {
 		expected = slices.Concat(expected, sometimesNewest)
 		if sum.Seeds >= many && *firstFlag > 0 {
 			expected = slices.Concat(expected, seldomNewest())
+		}
+	}
+	if hasSome(seeds, (*plan).hasRuns) {
+		expected = slices.Concat(expected, sometimesRuns)
+		if sum.Seeds >= many && *firstFlag > 0 {
+			expected = slices.Concat(expected, seldomRuns)
 		}
 	}
 	for _, what := range expected {

@@ -16,6 +16,7 @@ import (
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
+	"github.com/settlehq/settle/runs"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -51,6 +52,9 @@ type world struct {
 	hangings  map[*hanging]bool
 	rested    map[space.Ref]bool    // nodes that were given up
 	givenUp   map[*space.Guard]bool // guards of hosts whose code returned after it was given up
+	deeds     deedsDone
+	calls     map[string]bool // the names of all calls of children
+	sets      map[int]*runs.Set
 	running   sync.WaitGroup
 
 	tally  sync.Mutex // of what follows
@@ -111,10 +115,11 @@ type process struct {
 func newWorld(p *plan, verbose bool) *world {
 	w := &world{
 		plan: p, story: newStory(verbose),
-		server: membus.NewServer(membus.Config{Partitions: p.partitions, MaxPayload: 64 << 10}),
+		server: membus.NewServer(membus.Config{Partitions: p.partitions, MaxPayload: p.maxPayload()}),
 		procs:  map[string]*process{}, folds: map[string]*fold{}, counts: map[string]int{},
 		flights: map[string]map[*process]bool{}, astray: make([][]model.Message, p.partitions), booked: map[time.Duration]bool{}, outside: newOutside(), deaths: map[eventKey]int{},
 		saves: map[string]map[*process]int{}, attempts: map[eventKey]*attempts{}, hangings: map[*hanging]bool{}, rested: map[space.Ref]bool{}, givenUp: map[*space.Guard]bool{},
+		deeds: newDeedsDone(), calls: map[string]bool{}, sets: map[int]*runs.Set{},
 	}
 	w.server.Remember()
 	for i := range p.spaces {
@@ -284,7 +289,7 @@ func (w *world) startWorker(p *process) {
 		ID: p.id, Logger: slog.New(logger{w, p, ""}),
 		Options: worker.Options{
 			Heartbeat: c.between(o.heartbeat, o.heartbeat*3/2), MemberTTL: c.between(o.ttl, o.ttl*3/2), Checkpoint: c.between(o.checkpoint, o.checkpoint*2),
-			Idle: o.idle, MaxAwake: o.maxAwake, Limits: ledger.Limits{LaneLimit: o.laneLimit, MaxGroup: o.maxGroup, MaxChain: maxChain},
+			Idle: o.idle, MaxAwake: o.maxAwake, Limits: ledger.Limits{LaneLimit: o.laneLimit, MaxGroup: o.maxGroup, MaxChain: w.plan.chainLimit()},
 		},
 	}
 	if o.history > 0 {
