@@ -18,6 +18,8 @@ type documents struct {
 	away    []*doc
 	pending int
 	leaving []*doc // see dropUnused
+	// trails has the trails of the documents whose values follow from other spaces.
+	trails map[*doc]*model.Trail
 }
 
 // local returns the record of a document of this space, or nil.
@@ -136,12 +138,27 @@ func (ds *documents) dropUnused() {
 		case d.inUse():
 		case d.key.space == "":
 			delete(ds.docs, d.key.doc)
+			ds.setTrail(d, nil)
 		default:
 			delete(ds.far, d.key)
+			ds.setTrail(d, nil)
 		}
 	}
 	clear(ds.leaving)
 	ds.leaving = ds.leaving[:0]
+}
+
+// setTrail records the trail of the value of a document, nil for none.
+func (ds *documents) setTrail(d *doc, t *model.Trail) {
+	switch {
+	case t != nil:
+		if ds.trails == nil {
+			ds.trails = map[*doc]*model.Trail{}
+		}
+		ds.trails[d] = t
+	case len(ds.trails) > 0:
+		delete(ds.trails, d)
+	}
 }
 
 // inUse reports whether the record holds anything that a new one would not.
