@@ -88,6 +88,8 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.W
 		return nil, fmt.Errorf("start worker %s: %w", cfg.ID, err)
 	}
 	cfg.HTTP.Access, cfg.Live.Access = rules, rules
+	asked := &askedOverHTTP{bus: bus}
+	cfg.HTTP.Questions = asked
 	events := &ingress{bus: bus, id: cfg.ID, logger: cfg.Logger}
 	serveHTTP, err := cfg.listen(events)
 	if err != nil {
@@ -112,6 +114,7 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.W
 		return nil, err
 	}
 	hosted.notify(w)
+	asked.worker = w
 	go func() { // ends with the worker
 		<-w.Done()
 		rules.Close()

@@ -78,6 +78,19 @@ func (s *Rules) MayReadAll(principal, space string) error {
 	return fmt.Errorf("%s may not ask about space %s: no rule allows it to read %s/* (settle who-may)", nameOf(principal), space, space)
 }
 
+// MayReadEverything returns nil if a principal, "" for none, may read every document of every space.
+func (s *Rules) MayReadEverything(principal string) error {
+	if !s.Closed() || principal == model.Operator {
+		return nil
+	}
+	for i := range s.all {
+		if r := &s.all[i]; r.concerns(principal) && slices.Contains(r.Read, "*/*") {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s may not ask about all spaces: no rule allows it to read */* (settle who-may)", nameOf(principal))
+}
+
 func (r *Rule) send() []string { return r.Send }
 func (r *Rule) read() []string { return r.Read }
 

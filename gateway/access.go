@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,6 +48,28 @@ func (c *caller) mayRead(space, document string) string {
 		return ""
 	}
 	return fmt.Sprintf("principal %s may not read document %s of space %s", c.principal.Name, document, space)
+}
+
+// mayReadAll returns why the caller may not read all documents of a space, "" if it may: an answer to a question names the values of many.
+func (c *caller) mayReadAll(space string) string {
+	if err := c.rules.MayReadAll(c.name(), space); err != nil {
+		return err.Error()
+	}
+	if c.principal == nil || c.asRules() || mayAll(c.principal.Read, space) {
+		return ""
+	}
+	return fmt.Sprintf("principal %s may not ask about space %s: that needs the right to read %s/*", c.principal.Name, space, space)
+}
+
+// mayReadEverything returns why the caller may not read all documents of all spaces, "" if it may.
+func (c *caller) mayReadEverything() string {
+	if err := c.rules.MayReadEverything(c.name()); err != nil {
+		return err.Error()
+	}
+	if c.principal == nil || c.asRules() || slices.Contains(c.principal.Read, "*/*") {
+		return ""
+	}
+	return fmt.Sprintf("principal %s may not ask about all spaces: that needs the right to read */*", c.principal.Name)
 }
 
 // stillReads returns an error once the caller of an open watch may no longer read the document: its token has expired or was withdrawn, or

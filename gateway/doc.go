@@ -4,6 +4,15 @@
 //	GET  /v1/spaces/{space}/documents/{document}/watch  then the newest value, after each change that the client keeps up with (text/event-stream)
 //	POST /v1/spaces/{space}/streams/{stream}            stores an event, with the body as its payload
 //
+// and it answers questions about spaces:
+//
+//	GET  /v1/spaces/{space}/why/{name}                     why a node, a document or an event is as it is
+//	GET  /v1/spaces/{space}/lane                           what waits, and why
+//	GET  /v1/spaces/{space}/graph                          the nodes, and their edges
+//	GET  /v1/spaces/{space}/log                            the newest commits
+//	GET  /v1/spaces/{space}/documents/{document}/history   the past values of a document
+//	GET  /v1/top                                           which spaces and nodes take most time, on all workers
+//
 // A get returns the document's JSON. The ETag is its revision and a print of its content, so If-None-Match saves the body; the
 // header Settle-Stale, if present, is the reason why the value is out of date. ?timeout=5s bounds
 // the wait. Errors are {"error": "..."} with a matching status.
@@ -56,6 +65,16 @@
 // names, parameters, JSON, and a payload that does not decode into the type or the schema that the handler declares; 404 if the program of the space does not handle the stream, 410 for a key that carries a time beyond the horizon
 // (settle.TimedID), 413 and 415 for the size and the type of the body. After a status of 500 or more, or no answer at all, the event may be
 // stored: send it again with the same key.
+//
+// # Questions
+//
+// Answers are those of the commands settle why, lane, graph, log, history and top with --json, in one object: a log is {"entries": [...]}, with the
+// lines of settle log, and a history {"changes": [...]}. Parameters are those of the commands: as, stream, limit, load (why); after, limit, load (lane);
+// node, depth, after, limit, load (graph); document, before, limit (log); path, for each key, before, limit (history); interval (2s; 100ms to 10s),
+// sort, limit (top). A log has at most 200 commits. Other parameters are refused. A gateway works on 16 questions at a time; to others, and when an answer takes
+// longer than 30 s, it answers with 503 or 504.
+//
+// An answer shows values of many documents, so that the caller needs the right to read all of the space: the pattern SPACE/*, or */* for /v1/top.
 //
 // # Access
 //

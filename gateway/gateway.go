@@ -46,7 +46,9 @@ type Config struct {
 	TLSKey  string `help:"File with the key of that certificate (PEM)."`
 	// WriteTimeout limits how long a client may take to read a part of an answer, or to send an event; default 10 s.
 	WriteTimeout time.Duration `help:"How long an HTTP client may take to read a part of a response, or to send an event."`
-	Logger       *slog.Logger  `kong:"-"`
+	// Questions answers questions about spaces; nil answers none. StartWorker sets it.
+	Questions Questions    `kong:"-"`
+	Logger    *slog.Logger `kong:"-"`
 }
 
 // Fill replaces zero fields by their defaults. It returns an error for the first invalid field.
@@ -174,6 +176,9 @@ func (g *Gateway) handler(waits context.Context, source Source, ingress Ingress)
 	mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}/watch", h.watch)
 	if ingress != nil {
 		mux.HandleFunc("POST /v1/spaces/{space}/streams/{stream}", h.send)
+	}
+	if g.cfg.Questions != nil {
+		(&asking{g.cfg.Questions, g.cfg.WriteTimeout, make(chan struct{}, maxAsking)}).route(mux)
 	}
 	return g.guard(mux)
 }

@@ -89,6 +89,17 @@ func may(patterns []string, space, name string) bool {
 	return false
 }
 
+// mayAll reports whether one of the patterns covers all names in a space.
+func mayAll(patterns []string, space string) bool {
+	for _, p := range patterns {
+		of, all := strings.CutSuffix(p, "/*")
+		if ok, err := path.Match(of, space); all && ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // principals are those of a file, which is read again after it changes.
 type principals struct {
 	file string

@@ -26,6 +26,8 @@ type Change struct {
 	// Rewound is set if the store has gone back to an earlier state since the previous change; the value is
 	// the present one. Its revision may have been used before, for a commit that was lost.
 	Rewound bool
+	// Via is the trail of the transaction that made the change; nil if it has none, or if the value was not read from that transaction.
+	Via *model.Trail
 }
 
 // since returns the revision of the change for a reader that has the document as of revision known; false if
@@ -104,8 +106,8 @@ func (w *Watch) goBack() {
 }
 
 // deliverNewer calls deliver with a state newer than all before.
-func (w *Watch) deliverNewer(d *replica.Document, previous uint64, deliver func(Change)) {
-	c := Change{Value: d.Value, Revision: d.Seq, Previous: previous, Read: d.Read, Rewound: w.rewound}
+func (w *Watch) deliverNewer(d *replica.Document, previous uint64, via *model.Trail, deliver func(Change)) {
+	c := Change{Value: d.Value, Revision: d.Seq, Previous: previous, Read: d.Read, Rewound: w.rewound, Via: via}
 	revision, news := c.since(w.revision)
 	absent := d.Value.IsAbsent()
 	if w.begun && (!news || d.Seq == 0 && w.absent) {
@@ -126,7 +128,7 @@ func (w *Watch) followOn(ctx context.Context, deliver func(Change)) error {
 		return err
 	}
 	w.epoch = epoch
-	w.deliverNewer(d, 0, deliver)
+	w.deliverNewer(d, 0, nil, deliver)
 	var broken error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -135,13 +137,17 @@ func (w *Watch) followOn(ctx context.Context, deliver func(Change)) error {
 			return // later values would be ones that the document never had
 		}
 		before := d.Seq
-		changed, err := d.Take(&e, func() (*model.Commit, error) { return ReadCommit(ctx, w.Bus, &e) })
+		var c *model.Commit
+		changed, err := d.Take(&e, func() (_ *model.Commit, err error) {
+			c, err = ReadCommit(ctx, w.Bus, &e)
+			return c, err
+		})
 		if err != nil {
 			broken = err
 			cancel()
 		}
 		if changed {
-			w.deliverNewer(d, before, deliver)
+			w.deliverNewer(d, before, c.TrailOf(w.Doc), deliver)
 		}
 	})
 	if broken != nil {

@@ -148,6 +148,7 @@ func (tx *Tx) check(b *bounds, c *Commit) {
 	b.number("n", tx.N)
 	b.line("by", tx.By, maxShort)
 	b.line("grp", tx.Group, maxShort)
+	tx.Via.check(b)
 	b.trace(&tx.Trace)
 	for i := range tx.Writes {
 		b.name("w", tx.Writes[i].Doc)

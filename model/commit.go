@@ -73,7 +73,9 @@ type Tx struct {
 	// Reads is the read set of a computation, if this run changed it.
 	Reads []string `json:"rd,omitzero"`
 	// Group is the change group: nodes of that group ignore the writes.
-	Group   string   `json:"grp,omitzero"`
+	Group string `json:"grp,omitzero"`
+	// Via is the trail of a run that follows from documents of other spaces, nil if it does not.
+	Via     *Trail   `json:"via,omitzero"`
 	Writes  []Write  `json:"w,omitzero"`
 	Receipt *Receipt `json:"rc,omitzero"`
 	// Later is a lane event that arrived before its time: its lane entry is done, and it waits in

@@ -83,10 +83,16 @@ func genTx() *rapid.Generator[Tx] {
 		return Tx{
 			N: genNumber().Draw(t, "n"), By: genText().Draw(t, "by"),
 			Causes: some(t, "causes", genText()), Reads: some(t, "reads", genText()), Group: genText().Draw(t, "group"),
-			Writes: some(t, "writes", genWrite()), Receipt: genReceipt().Draw(t, "receipt"),
+			Via: genTrail().Draw(t, "via"), Writes: some(t, "writes", genWrite()), Receipt: genReceipt().Draw(t, "receipt"),
 			Sends: some(t, "sends", genSend()), Trace: genTrace().Draw(t, "trace"),
 		}
 	})
+}
+
+func genTrail() *rapid.Generator[*Trail] {
+	return rapid.Ptr(rapid.Custom(func(t *rapid.T) Trail {
+		return Trail{Docs: rapid.SliceOfN(genText(), 1, MaxTrail).Draw(t, "docs"), Steps: genNumber().Draw(t, "steps")}
+	}), true)
 }
 
 func genTrying() *rapid.Generator[*Trying] {

@@ -23,6 +23,9 @@ func AppendTx(dst []byte, tx *Tx) []byte {
 	if tx.Group != "" {
 		dst = appendText(append(dst, `,"grp":`...), tx.Group)
 	}
+	if tx.Via != nil {
+		dst = appendTrail(append(dst, `,"via":`...), tx.Via)
+	}
 	dst = appendWrites(dst, tx.Writes)
 	if tx.Receipt != nil {
 		dst = appendReceipt(append(dst, `,"rc":`...), tx.Receipt)
@@ -71,6 +74,18 @@ func AppendCommit(dst []byte, c *Commit, txs []byte) []byte {
 		dst = append(append(append(dst, `,"tx":[`...), txs...), ']')
 	}
 	dst = appendCursor(append(dst, `,"cur":`...), c.Cursor)
+	return append(dst, '}')
+}
+
+func appendTrail(dst []byte, t *Trail) []byte {
+	dst = append(dst, `{"d":[`...)
+	for i, d := range t.Docs {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendText(dst, d)
+	}
+	dst = appendNumber(append(dst, ']'), `,"n":`, t.Steps)
 	return append(dst, '}')
 }
 

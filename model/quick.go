@@ -355,6 +355,9 @@ func (q *quick) tx() (tx Tx) {
 	if q.skip(`,"grp":`) {
 		tx.Group = q.name()
 	}
+	if q.skip(`,"via":`) {
+		tx.Via = q.trail()
+	}
 	if q.skip(`,"w":`) {
 		tx.Writes = list(q, &q.writes, (*quick).write)
 	}
@@ -367,6 +370,17 @@ func (q *quick) tx() (tx Tx) {
 	q.trace(&tx.Trace)
 	q.must(`}`) // what waits, or stops waiting, is rare, and for the library
 	return tx
+}
+
+func (q *quick) trail() *Trail {
+	t := &Trail{}
+	q.must(`{"d":`)
+	t.Docs = q.textList()
+	if q.skip(`,"n":`) {
+		t.Steps = q.uint()
+	}
+	q.must(`}`)
+	return t
 }
 
 func (q *quick) write() (w Write) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space/inspect"
@@ -31,6 +32,7 @@ func (s *Server) graph(ctx context.Context, q *Query) (*Graph, error) {
 	out := &Graph{About: about, Total: len(nodes)}
 	out.addPage(i, nodes, q)
 	out.markCircles(i, nodes)
+	out.markRounds(i)
 	out.Observed = observed(i)
 	h := i.History()
 	if len(h.Markers) > 0 && h.NonSettling {
@@ -149,6 +151,48 @@ func (g *Graph) markCircles(i *worker.Inspected, nodes []inspect.Node) {
 	for k := range g.Nodes {
 		g.Nodes[k].Circle = of[g.Nodes[k].ID]
 	}
+}
+
+// markRounds adds the circles over several spaces, and marks the nodes of the page through which one leads: they read, directly or through
+// others, a document of it that is in another space, and write one of this space.
+func (g *Graph) markRounds(i *worker.Inspected) {
+	for _, r := range i.State().Rounds[:min(len(i.State().Rounds), maxPlaces)] {
+		g.Rounds = append(g.Rounds, r.Docs)
+		var from, to []string
+		for _, at := range r.Docs {
+			space, doc, _ := strings.Cut(at, "/")
+			if space == i.State().Space {
+				to = append(to, i.WritersOf(doc)...)
+			} else {
+				from = append(from, i.ReadersOf(space, doc)...)
+			}
+		}
+		after, before := reachable(from, i.Readers), reachable(to, i.Writers)
+		for k := range g.Nodes {
+			if n := &g.Nodes[k]; n.Round == 0 && after[n.ID] && before[n.ID] {
+				n.Round = len(g.Rounds)
+			}
+		}
+	}
+}
+
+// reachable returns the nodes that edges lead to from some, these included.
+func reachable(from []string, next func(string) []inspect.Edge) map[string]bool {
+	seen := map[string]bool{}
+	for len(from) > 0 {
+		id := from[len(from)-1]
+		from = from[:len(from)-1]
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		for _, e := range next(id) {
+			if !e.Envelope {
+				from = append(from, e.Node)
+			}
+		}
+	}
+	return seen
 }
 
 // circleOf returns the circle that a node is on, nil if it is on none.

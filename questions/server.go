@@ -228,8 +228,8 @@ type topQuery struct {
 	Limit int `json:"limit,omitzero"`
 }
 
-// maxTop is how many spaces and how many nodes an answer about costs has.
-const maxTop = 512
+// MaxTop is how many spaces and how many nodes an answer about costs has.
+const MaxTop = 512
 
 func (s *Server) top(request []byte) ([]byte, error) {
 	q := &topQuery{}
@@ -239,11 +239,11 @@ func (s *Server) top(request []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if q.Limit < 0 || q.Limit > maxTop {
-		return nil, &model.ServiceError{Code: model.CodeBadRequest, Text: fmt.Sprintf("a limit of %d: use 1 to %d", q.Limit, maxTop)}
+	if q.Limit < 0 || q.Limit > MaxTop {
+		return nil, &model.ServiceError{Code: model.CodeBadRequest, Text: fmt.Sprintf("a limit of %d: use 1 to %d", q.Limit, MaxTop)}
 	}
 	if q.Limit == 0 {
-		q.Limit = maxTop
+		q.Limit = MaxTop
 	}
 	return encoded(Top{s.host.ID(), s.host.Profile(q.Limit)}, nil)
 }

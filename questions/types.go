@@ -329,6 +329,9 @@ type Graph struct {
 	// happen: a node, the document that it wrote, the next node, and so on.
 	Unsettled []string   `json:"unsettled,omitzero"`
 	Turning   [][]string `json:"turning,omitzero"`
+	// Rounds are the circles over several spaces that turn, and whose pace is limited (docs/adr/0068): documents, "SPACE/DOCUMENT", each of which
+	// is read in the space of the next one, and the last in that of the first.
+	Rounds [][]string `json:"rounds,omitzero"`
 }
 
 // GraphNode is a node of a graph.
@@ -348,6 +351,8 @@ type GraphNode struct {
 	Parent   string `json:"parent,omitzero"`
 	// Circle is the number of its circle in Graph.Circles, from 1; 0 if it is on none.
 	Circle int `json:"circle,omitzero"`
+	// Round is the number of a circle of Graph.Rounds that leads through it, from 1; 0 if none does.
+	Round int `json:"round,omitzero"`
 	// Sources are the documents that it reads and no node writes: those of handlers, and of other spaces.
 	Sources []string  `json:"sources,omitzero"`
 	Until   time.Time `json:"until,omitzero"`

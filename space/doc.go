@@ -116,10 +116,17 @@
 //
 // Settle reads the time once. A node may run when all of its gates are open: debounce (since the last
 // change), throttle (since the last run), backoff, and the deferral of a node that has answered another
-// runtime's writes of a document with its own twelve times within a minute. The first run of a computation
-// that becomes needed is not debounced; the first run of a node that is live when it is registered is. An
+// runtime's writes of a document with its own twelve times within a minute: 500 ms, doubled with each further
+// answer up to 30 s. The first run of a computation that becomes needed is not debounced; the first run of a node that is live when it is registered is. An
 // effect whose runs take 50 ms on average gets a debounce of 100 ms. All held nodes share one timer,
 // Ready.Wake; a dormant node sets none.
+//
+// # Circles over spaces
+//
+// A change that comes through documents of other spaces carries their names, its trail, and the number of those
+// through which it has come again. From a hundred on, the space holds the values back before they arrive, each
+// for 500 ms at first, doubled up to 30 s: the nodes that read them stay clean, and no event waits for them. A
+// change with another origin passes at once (docs/adr/0068).
 //
 // # Nodes that make nodes
 //
@@ -232,7 +239,7 @@
 //	graph     documents, nodes, queue, height (order), gates, liveness, preflight (stale nodes),
 //	          invalidation and reads are its parts; graph adds nodes and edges to
 //	          all of them and removes them; audit compares them with a rebuild
-//	upkeep    convergence (budgets), echoguard, overruns, observations, undo, needs, cron: each owns
+//	upkeep    convergence (budgets), echoguard, rounds, overruns, observations, undo, needs, cron: each owns
 //	          its state
 //	code      tx with overlay, txread, txwrite, txsend, txtask and children are for functions of a
 //	          program; program, action and clash are programs

@@ -20,6 +20,8 @@ type documents struct {
 	leaving []*doc // see dropUnused
 	// tasks are the documents of single tasks that exist, by name.
 	tasks map[string]*doc
+	// trails has the trails of the documents whose values follow from other spaces.
+	trails map[*doc]*model.Trail
 }
 
 // noteTask records that the document of a task has a value, or has none any more.
@@ -152,12 +154,27 @@ func (ds *documents) dropUnused() {
 		case d.inUse():
 		case d.key.space == "":
 			delete(ds.docs, d.key.doc)
+			ds.setTrail(d, nil)
 		default:
 			delete(ds.far, d.key)
+			ds.setTrail(d, nil)
 		}
 	}
 	clear(ds.leaving)
 	ds.leaving = ds.leaving[:0]
+}
+
+// setTrail records the trail of the value of a document, nil for none.
+func (ds *documents) setTrail(d *doc, t *model.Trail) {
+	switch {
+	case t != nil:
+		if ds.trails == nil {
+			ds.trails = map[*doc]*model.Trail{}
+		}
+		ds.trails[d] = t
+	case len(ds.trails) > 0:
+		delete(ds.trails, d)
+	}
 }
 
 // inUse reports whether the record holds anything that a new one would not.

@@ -6,23 +6,26 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/settlehq/settle/ledger"
 )
 
 // echoSettings are the limits of the remote-echo breaker. Zero fields have defaults.
 type echoSettings struct {
 	trip   int           // echo steps within the window that trip a pair; 12
 	window time.Duration // 60 s
-	// deferral is how long a node waits after each step of a tripped pair; 500 ms. Both sides continue, but
-	// slowly enough to be harmless.
-	deferral time.Duration
-	quiet    time.Duration // a tripped pair without a step for this long is cleared; 120 s
-	pairs    int           // capacity of the table; 4096
+	// deferral is how long a node waits after the step that trips a pair; 500 ms. It doubles with each further step, up to longest, 30 s. Both
+	// sides continue, but slowly enough to be harmless.
+	deferral, longest time.Duration
+	quiet             time.Duration // a tripped pair without a step for this long is cleared; 120 s
+	pairs             int           // capacity of the table; 4096
 }
 
 func (s echoSettings) filled() echoSettings {
 	s.trip = cmp.Or(s.trip, 12)
 	s.window = cmp.Or(s.window, 60*time.Second)
 	s.deferral = cmp.Or(s.deferral, 500*time.Millisecond)
+	s.longest = cmp.Or(s.longest, max(30*time.Second, s.deferral))
 	s.quiet = cmp.Or(s.quiet, 120*time.Second)
 	s.pairs = cmp.Or(s.pairs, 4096)
 	return s
@@ -73,6 +76,8 @@ type echoPair struct {
 	steps   []time.Duration
 	last    time.Duration // the latest step
 	tripped bool
+	// inForce is the number of steps since it tripped, including that one.
+	inForce int
 }
 
 func newEchoBreaker(s echoSettings) *echoBreaker {
@@ -108,7 +113,8 @@ func (b *echoBreaker) countStep(p *echoPair, now time.Duration) (trip bool) {
 		b.inForce++
 	}
 	if p.tripped {
-		n.until = now + b.settings.deferral
+		p.inForce++
+		n.until = max(n.until, now+ledger.Doubled(b.settings.deferral, b.settings.longest, p.inForce))
 	}
 	return trip
 }
@@ -182,6 +188,16 @@ func (b *echoBreaker) deferredUntil(node string) time.Duration {
 		return n.until
 	}
 	return 0
+}
+
+// stepsInForce returns the number of steps since a pair of node tripped, the largest of its pairs; 0 if none is in force.
+func (b *echoBreaker) stepsInForce(node string) (steps int) {
+	if n := b.nodes[node]; n != nil {
+		for _, p := range n.pairs { // any order: the largest counts
+			steps = max(steps, p.inForce)
+		}
+	}
+	return steps
 }
 
 // over reports whether p has expired: it is tripped and quiet, or all of its steps have left the window.

@@ -117,11 +117,34 @@ func TestY03_AnEpisodeIsReportedOnceAndEachEchoInItDefersAgain(t *testing.T) {
 	b := newEchoBreaker(echoSettings{})
 	tripPairs(t, b, [2]string{"n", "d"})
 	for i := range 100 {
-		now := 12*time.Second + time.Duration(i)*time.Second
+		now := 12*time.Second + time.Duration(i)*time.Minute
 		if trip, c := b.step("n", "d", now); trip || c != nil {
 			t.Fatalf("step at %v: trip %v, cleared %v", now, trip, c)
 		}
-		wantUntil(t, b, "n", now+500*time.Millisecond)
+		if b.deferredUntil("n") <= now {
+			t.Fatalf("step at %v defers until %v", now, b.deferredUntil("n"))
+		}
+	}
+}
+
+// The deferral doubles with each echo of an episode, up to 30 s, and is 500 ms again in the next one.
+func TestY04_TheDeferralDoublesUpToThirtySeconds(t *testing.T) {
+	b := newEchoBreaker(echoSettings{})
+	for episode := range 2 {
+		now := time.Duration(episode) * time.Hour
+		echoes(t, b, "n", "d", now, time.Millisecond, 11)
+		for _, want := range []time.Duration{500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000} {
+			now = max(now+time.Second, b.deferredUntil("n"))
+			b.step("n", "d", now)
+			wantUntil(t, b, "n", now+want*time.Millisecond)
+		}
+		if n := b.stepsInForce("n"); n != 9 {
+			t.Errorf("%d steps are in force, want 9", n)
+		}
+		wantCleared(t, b.sweep(now+120*time.Second), echoCleared{"n", "d", echoQuiet})
+		if n := b.stepsInForce("n"); n != 0 {
+			t.Errorf("%d steps are in force after the episode", n)
+		}
 	}
 }
 
@@ -360,6 +383,7 @@ type slowEchoPair struct {
 	node, doc string
 	steps     []time.Duration
 	tripped   bool
+	held      time.Duration // by the latest step
 }
 
 func (p *slowEchoPair) last() time.Duration { return p.steps[len(p.steps)-1] }
@@ -400,7 +424,10 @@ func (o *slowEcho) step(s echoSettings, node, doc string, now time.Duration) (tr
 	}
 	trip = !p.tripped && within >= s.trip
 	if p.tripped = p.tripped || trip; p.tripped {
-		o.until[node] = now + s.deferral
+		if p.held = min(2*p.held, s.longest); p.held == 0 {
+			p.held = s.deferral
+		}
+		o.until[node] = max(o.until[node], now+p.held)
 	}
 	return trip, cleared
 }
@@ -426,7 +453,7 @@ func TestY07_TheBreakerAgreesWithOneThatKeepsEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := echoSettings{
 			trip: rapid.IntRange(1, 4).Draw(t, "trip"), window: time.Duration(rapid.IntRange(1, 8).Draw(t, "window")),
-			deferral: 3, quiet: time.Duration(rapid.IntRange(1, 12).Draw(t, "quiet")),
+			deferral: 3, longest: 20, quiet: time.Duration(rapid.IntRange(1, 12).Draw(t, "quiet")),
 			pairs: rapid.IntRange(1, 5).Draw(t, "pairs"),
 		}
 		b, o := newEchoBreaker(s), &slowEcho{until: map[string]time.Duration{}}

@@ -30,11 +30,15 @@ func (e *echoGuard) note(n *node, after []docValue) {
 		if cleared != nil {
 			e.over(*cleared)
 		}
-		n.more.gate.echoUntil = e.breaker.deferredUntil(n.id())
+		e.hold(n)
 		if trip {
 			e.tripped(n, d)
 		}
 	}
+}
+
+func (e *echoGuard) hold(n *node) {
+	n.more.gate.echoUntil, n.more.gate.echoSteps = e.breaker.deferredUntil(n.id()), e.breaker.stepsInForce(n.id())
 }
 
 func (e *echoGuard) tripped(n *node, d *doc) {
@@ -46,7 +50,7 @@ func (e *echoGuard) tripped(n *node, d *doc) {
 
 func (e *echoGuard) over(c echoCleared) {
 	if n := e.graph.byID[c.node]; n != nil && n.more != nil {
-		n.more.gate.echoUntil = e.breaker.deferredUntil(c.node)
+		e.hold(n)
 		e.graph.regate(n)
 	}
 	if f := e.graph.trace.Echo; f != nil {

@@ -52,7 +52,7 @@ func (s *Space) pending(n *node) (f Freshness) {
 
 // flaw returns why the value of a document is wrong although nothing is pending, "" if it is not.
 func (s *Space) flaw(id string) (why string) {
-	if len(s.graph.stale) == 0 && s.graph.failing == 0 {
+	if len(s.graph.stale) == 0 && s.graph.failing == 0 && len(s.rounds.held) == 0 {
 		return ""
 	}
 	if d := s.graph.lookup(docKey{doc: id}); d != nil && d.writer != nil && d.writer.node.failed() {
@@ -65,6 +65,10 @@ func (s *Space) flaw(id string) (why string) {
 			why = couldNot(at.shownAs(), at)
 		case at.status != Clean:
 			why = at.shownAs() + " does not come to rest"
+		default:
+			if d := s.rounds.holds(at); d != nil {
+				why = "a newer value of " + d.key.String() + " is held back, because it follows from this space in a circle"
+			}
 		}
 	})
 	return why

@@ -126,6 +126,19 @@ func (w *world) replica(space string) *replica.Replica {
 	return w.replay(w.folded[space]).Clone()
 }
 
+// trail returns the trail of the last change of a document.
+func (w *world) trail(ref Ref) *model.Trail {
+	for _, e := range slices.Backward(w.logs[ref.Space]) {
+		c := w.commit(e)
+		for i := range c.Txs {
+			if slices.ContainsFunc(c.Txs[i].Writes, func(w model.Write) bool { return w.Doc == ref.Doc }) {
+				return c.TrailOf(ref.Doc)
+			}
+		}
+	}
+	return nil
+}
+
 func (w *world) replay(r *replica.Replica) *replica.Replica {
 	log := w.logs[r.Space]
 	from, _ := slices.BinarySearchFunc(log, r.Seq+1, func(e model.LogEntry, seq uint64) int { return cmp.Compare(e.Seq, seq) })
@@ -391,7 +404,7 @@ func (h *host) mirror() bool {
 	for _, ref := range slices.SortedFunc(maps.Keys(h.follows), func(a, b Ref) int { return strings.Compare(a.Doc, b.Doc) }) {
 		if seq := h.w.head(ref.Space) + 1; h.follows[ref] != seq && !h.deaf {
 			h.follows[ref] = seq
-			h.core.Mirror(ref.Space, ref.Doc, h.w.replica(ref.Space).Doc(ref.Doc).Value)
+			h.core.MirrorVia(ref.Space, ref.Doc, h.w.replica(ref.Space).Doc(ref.Doc).Value, h.w.trail(ref))
 			some = true
 		}
 	}

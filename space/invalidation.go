@@ -17,6 +17,8 @@ type origin struct {
 	at uint64
 	// paths are the places of the writes in the document, nil if unknown.
 	paths []model.Path
+	// via is the trail of a change that follows from documents of other spaces.
+	via *model.Trail
 }
 
 // affects reports whether changes of this origin are passed to a reader.
@@ -53,10 +55,10 @@ func (c *changes) change(d *doc, after model.Value, from origin) {
 
 // changeByRun is change for a node's run. It fills in the origin in place, because copying it costs more than
 // everything else.
-func (c *changes) changeByRun(d *doc, after model.Value, n *node, group string, paths []model.Path, at uint64) {
+func (c *changes) changeByRun(d *doc, after model.Value, n *node, group string, rec *model.Tx) {
 	from := &c.from
-	from.node, from.group, from.remote, from.at = n, group, false, at
-	from.paths = paths
+	from.node, from.group, from.remote, from.at = n, group, false, rec.N
+	from.paths, from.via = pathsIn(rec.Writes, d), rec.Via
 	c.apply(d, after)
 }
 
@@ -67,6 +69,7 @@ func (c *changes) apply(d *doc, after model.Value) {
 	if model.Equal(before, after) {
 		return
 	}
+	c.documents.setTrail(d, c.from.via)
 	if after.IsAbsent() {
 		c.documents.mayForget(d)
 	}
@@ -219,9 +222,10 @@ func (c *changes) compareLater(d *dep, seen uint64) {
 
 // arrive gives a foreign document its first value. Nodes that read it in this process are notified as of any
 // change; resumed ones only if the value is not the one that they last saw.
-func (c *changes) arrive(d *doc, v model.Value) {
+func (c *changes) arrive(d *doc, v model.Value, via *model.Trail) {
 	before := d.value
 	c.documents.setLoaded(d, true)
+	c.documents.setTrail(d, via)
 	d.value = v
 	c.from = origin{}
 	if f := c.trace.Changed; f != nil && !model.Equal(before, v) {

@@ -266,8 +266,9 @@ type gate struct {
 	backoffUntil time.Duration
 	streak       int
 	holds        int
-	// echoUntil holds a node that answers another runtime's writes with its own.
+	// echoUntil holds a node that answers another runtime's writes with its own, and echoSteps counts the answers for which it was held.
 	echoUntil time.Duration
+	echoSteps int
 }
 
 // pathIndex finds the readers of a document that a change concerns: a tree by path, in which the search skips
@@ -359,7 +360,7 @@ func (n *node) mayWriteAt(d *doc, path model.Path) bool {
 // worthWaitingFor reports whether the node itself is not up to date and worth waiting for. A node that was removed
 // while an event waited for it never will be.
 func (n *node) worthWaitingFor() bool {
-	return n.status != Clean && !n.removed && (n.more == nil || n.more.gate.streak < patience)
+	return n.status != Clean && !n.removed && (n.more == nil || max(n.more.gate.streak, n.more.gate.echoSteps) < patience)
 }
 
 // patience is the number of exhausted passes in a row after which an event stops waiting for a node that does

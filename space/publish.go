@@ -14,6 +14,7 @@ import (
 type publisher struct {
 	handling *handling
 	recorder *inspect.Recorder
+	rounds   *rounds
 	// tables is nil unless a snapshot was taken within the last keptFor calls of Settle; unread counts the
 	// calls since.
 	tables *inspect.Tables
@@ -158,7 +159,7 @@ func (p *publisher) state() *inspect.State {
 	h := p.handling
 	return &inspect.State{
 		Space: h.cfg.Space, Program: h.program.Name, Version: h.program.Version, Handlers: slices.Sorted(maps.Keys(h.program.handlers)),
-		Seq: h.ledger.Replica().Seq, Passes: h.budgets.passes, At: h.graph.now, Wall: h.ledger.Wall(), Halt: halted(h.ledger),
+		Seq: h.ledger.Replica().Seq, Passes: h.budgets.passes, At: h.graph.now, Wall: h.ledger.Wall(), Halt: halted(h.ledger), Rounds: p.rounds.list(),
 	}
 }
 

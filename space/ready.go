@@ -78,6 +78,7 @@ func (s *Space) wake() time.Duration {
 		earliest(s.handling.needs.failsAt())
 	}
 	earliest(s.runner.echoes.breaker.sweepAt())
+	earliest(s.rounds.wake())
 	return at
 }
 

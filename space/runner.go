@@ -166,7 +166,7 @@ func (r *runner) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads b
 	}
 	was := n.status
 	if info.Changed { // but volatile
-		r.graph.changeByRun(n.own.doc, v, n, tx.attempt.Group, pathsIn(tx.attempt.Writes, n.own.doc), 0)
+		r.graph.changeByRun(n.own.doc, v, n, tx.attempt.Group, &model.Tx{Writes: tx.attempt.Writes, Via: r.trailOf(n, why)})
 	}
 	if len(after) == 0 && len(tx.attempt.Sends) == 0 {
 		r.inv.wrote(n, was)
@@ -192,7 +192,7 @@ func (r *runner) commitRun(n *node, tx *Tx, after []docValue, why int, newReads 
 	if info.Causes == nil {
 		info.Causes = r.causesOf(n, why)
 	}
-	rec := model.Tx{N: r.ledger.NextTx(), By: n.by(), Causes: info.Causes, Writes: tx.attempt.Writes}
+	rec := model.Tx{N: r.ledger.NextTx(), By: n.by(), Causes: info.Causes, Writes: tx.attempt.Writes, Via: r.trailOf(n, why)}
 	for _, w := range after {
 		if err := r.sizes.fits(w); err != nil {
 			return fmt.Errorf("node %s: %w", n.id(), err)
@@ -214,7 +214,7 @@ func (r *runner) commitRun(n *node, tx *Tx, after []docValue, why int, newReads 
 	info.Tx, info.Writes = rec.N, tx.attempt.Writes
 	for _, w := range after {
 		r.ledger.Note(w.doc.key.doc, w.value)
-		r.graph.changeByRun(w.doc, w.value, n, tx.attempt.Group, pathsIn(tx.attempt.Writes, w.doc), rec.N)
+		r.graph.changeByRun(w.doc, w.value, n, tx.attempt.Group, &rec)
 	}
 	return nil
 }
@@ -370,6 +370,22 @@ func (r *runner) causesOf(n *node, from int) []string {
 	return c.names()
 }
 
+// trailOf returns the trail of what a run of n makes of its causes, nil if none of them follows from another space.
+func (r *runner) trailOf(n *node, why int) (t *model.Trail) {
+	if len(r.graph.trails) == 0 {
+		return nil
+	}
+	c := r.whyRuns(n, why)
+	reads := c.reads
+	if len(c.other) > 0 {
+		reads = n.deps // which of them it was is not known
+	}
+	for _, d := range reads {
+		t = t.Further(r.graph.trails[d.doc])
+	}
+	return t
+}
+
 // revert restores the confirmed values of documents, and makes nodes whose runs are undone run again for the
 // same causes: the reasons still hold, although none of their reads may change again (docs/adr/0006). For a
 // node that reads only its own writes this is no further cause (docs/adr/0008): it sees what its run saw.
@@ -423,7 +439,7 @@ func (r *runner) show(id string, by *writtenPlaces) error {
 	}
 	from := origin{remote: true, at: r.ledger.Replica().Seq}
 	if by != nil {
-		from.group, from.paths = by.group, by.paths
+		from.group, from.paths, from.via = by.group, by.paths, by.via
 	}
 	if d.isVolatile() {
 		from.paths = nil // the log lacks the previous value, so more may differ than was written
@@ -440,6 +456,7 @@ func (r *runner) show(id string, by *writtenPlaces) error {
 type writtenPlaces struct {
 	group string
 	paths []model.Path
+	via   *model.Trail // of the last write
 }
 
 // writtenIn collects the writes of a commit once for all documents, because there may be thousands.
@@ -455,7 +472,7 @@ func writtenIn(c *model.Commit) map[string]*writtenPlaces {
 			} else if w.group != tx.Group {
 				w.group = ""
 			}
-			w.paths = append(w.paths, tx.Writes[j].Path)
+			w.paths, w.via = append(w.paths, tx.Writes[j].Path), tx.Via
 		}
 	}
 	return in

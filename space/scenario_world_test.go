@@ -356,10 +356,15 @@ func (a *actor) mirror() {
 			a.tell(a, 1, "mirror @%s/%s: %s", f.ref.Space, f.ref.Doc, show(v))
 		}
 		f.known, f.value = true, v
-		a.core.Mirror(f.ref.Space, f.ref.Doc, v)
+		a.core.MirrorVia(f.ref.Space, f.ref.Doc, v, a.trail(f.ref))
 		a.flush()
 	}
 	a.via = ""
+}
+
+// trail returns the trail of the last change of a document.
+func (a *actor) trail(ref Ref) *model.Trail {
+	return (&world{t: a.t, logs: a.logs}).trail(ref)
 }
 
 // coordinate does what the coordinator does: it releases what was committed for other spaces. again starts

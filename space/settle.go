@@ -25,6 +25,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 	s.ledger.Tick(now)
 	s.graph.tick(now)
 	s.overruns.releaseRested()
+	s.rounds.tick()
 	if s.ledger.Begins() {
 		s.pass()
 	}

@@ -46,6 +46,7 @@ type work struct {
 	sweeper    sweeper
 	jobs       jobTimers
 	overruns   overruns
+	rounds     rounds
 }
 
 // New returns a space with a confirmed state. It makes no transactions until Confirm has answered TakeOver or
@@ -82,8 +83,9 @@ func (s *Space) connect(program *Program, confirmed *replica.Replica) {
 	s.sweeper = sweeper{runner: &s.runner}
 	s.jobs = jobTimers{space: s.cfg.Space, specs: program.crons, ledger: l, hooks: &s.hooks}
 	s.overruns = overruns{graph: g, hooks: &s.hooks}
+	s.rounds = rounds{space: s.cfg.Space, graph: g}
 	s.recorder = inspect.NewRecorder(&s.runner.budgets.passes, &s.graph.now)
-	s.publisher = publisher{handling: &s.handling, recorder: s.recorder}
+	s.publisher = publisher{handling: &s.handling, recorder: s.recorder, rounds: &s.rounds}
 	s.graph.recorder, s.runner.budgets.recorder = s.recorder, s.recorder
 }
 
@@ -159,17 +161,17 @@ func (s *Space) Resume() {
 
 // Mirror delivers the confirmed value of a foreign document that Ready.Follow requested: first its present
 // value, even if absent, then each change.
-func (s *Space) Mirror(space, id string, v model.Value) {
+func (s *Space) Mirror(space, id string, v model.Value) { s.MirrorVia(space, id, v, nil) }
+
+// MirrorVia is Mirror with the trail that the change has in the log of the other space (model.Commit.TrailOf), nil if it has none or is not
+// known.
+func (s *Space) MirrorVia(space, id string, v model.Value, via *model.Trail) {
 	defer s.stepped()
 	d := s.graph.lookup(docKey{space: space, doc: id})
 	if d == nil || !d.followed {
 		return // after Unfollow; by now it may be out of date
 	}
-	if !d.loaded {
-		s.graph.arrive(d, v)
-		return
-	}
-	s.graph.change(d, v, origin{})
+	s.rounds.deliver(d, v, via)
 }
 
 // Register adds a node to this space, beside those of its program: something that the application observes,

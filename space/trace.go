@@ -37,6 +37,9 @@ type Trace struct {
 	// Echo is called when the breaker trips for a node that answers another runtime's writes with its own,
 	// and when the breaker is cleared.
 	Echo func(EchoInfo)
+	// Round is called when a circle over several spaces has turned for so long that its pace is limited, and when it has come to rest: in one
+	// of the spaces on it.
+	Round func(RoundInfo)
 	// Rejected is called for each handling that a refusal has undone, once the reason is known.
 	Rejected func(RejectInfo)
 	// Violated is called for a computation or handler that is not idempotent (Config.CheckIdempotency).
@@ -142,6 +145,18 @@ type EchoInfo struct {
 	Cleared string
 }
 
+// RoundInfo describes a circle that leads through derived documents of several spaces.
+type RoundInfo struct {
+	// Docs are the documents on the way round, "SPACE/DOCUMENT", each read in the space of the next one, and the last in that of the first.
+	// There are at most model.MaxTrail; a longer circle shows a part of it.
+	Docs  []string
+	Steps uint64 // see model.Trail
+	// Until is the time until which the next step is held back.
+	Until time.Duration
+	// Over is set at the end of the episode.
+	Over bool
+}
+
 // GateInfo describes a node that must wait.
 type GateInfo struct {
 	Node   string
@@ -179,8 +194,8 @@ type Stats struct {
 	// The amount of work. Matched counts the readers that were compared with a change, Filtered those of them
 	// that it did not concern (value-gating), Visits the nodes visited in ordering, liveness and preflight,
 	// IndexWrites the reads that were indexed or unindexed, Echoes the runs that answered another runtime's
-	// writes.
-	Matched, Filtered, Visits, IndexWrites, Echoes uint64
+	// writes, Rounds the values of other spaces that were held back because they follow from this one in a circle.
+	Matched, Filtered, Visits, IndexWrites, Echoes, Rounds uint64
 }
 
 // ProgramInfo has the results of a change of the program, in numbers of nodes: those that are unchanged,

@@ -50,14 +50,20 @@ type Unsettled struct {
 	Count int      `json:"count"`
 	// Way is a way round through nodes of the space: a node, the place that it writes, the node that reads that, and so on. It is nil if none
 	// was found, as when the way leads through other spaces.
-	Way   []string  `json:"way,omitzero"`
-	Since time.Time `json:"since"`
+	Way []string `json:"way,omitzero"`
+	// Through are the derived documents of a circle over several spaces, "SPACE/DOCUMENT": each is read in the space of the next one, and the
+	// last in that of the first. It is nil for a circle within the space.
+	Through []string  `json:"through,omitzero"`
+	Since   time.Time `json:"since"`
 }
 
 // Round returns the way as text, with the first node again at its end; "" if there is none. Places are named if they differ from the node
 // that writes them.
 func (u *Unsettled) Round() string {
-	if len(u.Way) == 0 {
+	switch {
+	case len(u.Through) > 0:
+		return strings.Join(u.Through, " -> ") + " -> " + u.Through[0]
+	case len(u.Way) == 0:
 		return ""
 	}
 	var b strings.Builder

@@ -23,6 +23,7 @@ type core struct {
 	// recording is whether runs are recorded for questions.
 	recording recording
 	episode   episode
+	rounds    map[string]roundEpisode // by way round
 }
 
 // Performs reports whether a stream is one on which the end of an action, or a value of an input, is reported.
@@ -62,6 +63,7 @@ func (c *core) trace() space.Trace {
 	}
 	t.HandleStart, t.HandleEnd, t.Program = c.begins, c.ended, c.changed
 	t.Unsettled = func(nodes []string) { c.episode.deferred = slices.Clone(nodes) }
+	t.Round = c.round
 	if c.tracing.spans.tracer != nil {
 		t.PassEnd = c.tracing.spans.passEnd
 	}
@@ -147,7 +149,9 @@ func (c *core) Freshness(doc string) host.Freshness {
 }
 
 // Mirror sets the value of a document of another space.
-func (c *core) Mirror(of host.Ref, v model.Value) { c.Space.Mirror(of.Space, of.Doc, v) }
+func (c *core) Mirror(of host.Ref, v model.Value, via *model.Trail) {
+	c.Space.MirrorVia(of.Space, of.Doc, v, via)
+}
 
 // Change makes the space run another program as soon as possible.
 func (c *core) Change(p host.Program) error { return c.Space.Change(p.(program).Program) }

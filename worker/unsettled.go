@@ -8,14 +8,20 @@ import (
 	"sync"
 	"time"
 
+	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/status"
 )
 
 // unsettled are the spaces of a worker in which nodes do not converge.
 type unsettled struct {
 	mu sync.Mutex
-	by map[string]*status.Unsettled
+	by map[turning]*status.Unsettled
 }
+
+// turning names an episode: a space, and the way round of a circle over several spaces, "" for nodes of the space.
+type turning struct{ space, round string }
+
+func turningOf(s *status.Unsettled) turning { return turning{s.Space, strings.Join(s.Through, " ")} }
 
 // maxUnsettled is how many of them a worker reports, and maxUnsettledNodes how many nodes of each.
 const (
@@ -27,17 +33,17 @@ func (u *unsettled) begin(s *status.Unsettled) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.by == nil {
-		u.by = map[string]*status.Unsettled{}
+		u.by = map[turning]*status.Unsettled{}
 	}
-	u.by[s.Space] = s
+	u.by[turningOf(s)] = s
 }
 
 // end removes an episode, unless another one of the space has begun.
 func (u *unsettled) end(s *status.Unsettled) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.by[s.Space] == s {
-		delete(u.by, s.Space)
+	if u.by[turningOf(s)] == s {
+		delete(u.by, turningOf(s))
 	}
 }
 
@@ -49,7 +55,7 @@ func (u *unsettled) describe(f *status.Figures) {
 		f.Unsettled = append(f.Unsettled, *s)
 	}
 	slices.SortFunc(f.Unsettled, func(a, b status.Unsettled) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space))
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space), slices.Compare(a.Through, b.Through))
 	})
 	f.UnsettledCount = len(f.Unsettled)
 	f.Unsettled = f.Unsettled[:min(len(f.Unsettled), maxUnsettled)]
@@ -87,5 +93,38 @@ func (c *core) follow() {
 		"space", c.of.Space, "nodes", strings.Join(nodes, ", "), "deferred", s.Count, "round", s.Round())
 	e.now = s
 	e.forget = context.AfterFunc(c.of.Ctx, func() { c.engine.unsettled.end(s) })
+	c.engine.unsettled.begin(s)
+}
+
+// roundEpisode is a circle over several spaces that this space reports.
+type roundEpisode struct {
+	now    *status.Unsettled
+	forget func() bool
+}
+
+// round reports the beginning and the end of a circle over several spaces. It is called during a pass.
+func (c *core) round(i space.RoundInfo) {
+	s := &status.Unsettled{Space: c.of.Space, Through: i.Docs, Since: time.Now().UTC()}
+	key := turningOf(s).round
+	if e, known := c.rounds[key]; known {
+		e.forget()
+		c.engine.unsettled.end(e.now)
+		delete(c.rounds, key)
+	}
+	if i.Over {
+		return
+	}
+	for _, at := range i.Docs {
+		if doc, here := strings.CutPrefix(at, c.of.Space+"/"); here {
+			s.Nodes = append(s.Nodes, doc)
+		}
+	}
+	s.Count = len(s.Nodes)
+	c.of.Warn("computations of several spaces do not converge: each changes what another one reads; their pace is limited, to a step in up to 30 s", c.of.Space,
+		"space", c.of.Space, "documents", strings.Join(i.Docs, ", "), "steps", i.Steps, "round", s.Round())
+	if c.rounds == nil {
+		c.rounds = map[string]roundEpisode{}
+	}
+	c.rounds[key] = roundEpisode{s, context.AfterFunc(c.of.Ctx, func() { c.engine.unsettled.end(s) })}
 	c.engine.unsettled.begin(s)
 }

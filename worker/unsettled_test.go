@@ -68,3 +68,58 @@ func TestUnsettled_EndsWithTheSpace(t *testing.T) {
 		w.Eventually("the space has left", func() bool { return p.Figures().UnsettledCount == 0 })
 	})
 }
+
+// Spaces that derive documents from each other: a step more with each round. The workers make a hundred steps at once, and then fewer and fewer;
+// of all workers, one warns, once, and names the way round (rows E07, Y04).
+func TestUnsettled_ACircleOverSpacesIsOneWarning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		var log strings.Builder
+		programs := func(name string) (*space.Program, error) {
+			p, of := book(t), map[string]string{"north": "south", "south": "north"}[name]
+			err := p.Add(space.NodeSpec{ID: "x", Kind: space.Computation, Output: "x", Run: func(tx *space.Tx) (model.Value, error) {
+				if n, _ := tx.Get("n").AsInt(); n > 1 {
+					return model.Int(0), nil
+				}
+				n, _ := tx.GetFrom(of, "x").AsInt()
+				return model.Int(n + 1), nil
+			}})
+			return p, err
+		}
+		var all []*process
+		logger := slog.New(slog.NewTextHandler(&log, nil))
+		for _, id := range []string{"w1", "w2"} {
+			all = append(all, w.process(worker.Config{ID: id, Programs: programs, Logger: logger}, nil))
+		}
+		w.Eventually("each worker serves a partition", func() bool { return len(all[0].Partitions()) == 1 && len(all[1].Partitions()) == 1 })
+		unsettled := func() (n int) {
+			for _, p := range all {
+				n += p.Figures().UnsettledCount
+			}
+			return n
+		}
+		w.Send("north", "add", "e1")
+		w.Send("south", "add", "e1")
+		v := w.watch("north", "x")
+		w.Eventually("a worker reports it", func() bool { return unsettled() == 1 })
+		w.Pass(10 * time.Second)
+		if n := len(w.Server.History("north")) + len(w.Server.History("south")); n < 100 || n > 150 {
+			t.Errorf("%d commits within ten seconds, want 100 to 150", n)
+		}
+		w.Pass(10 * time.Minute)
+		if n := len(w.Server.History("north")) + len(w.Server.History("south")); n > 200 {
+			t.Errorf("%d commits within ten minutes, want fewer than 200", n)
+		}
+		w.Send("north", "add", "e2") // which ends it
+		w.Send("south", "add", "e2")
+		w.Eventually("no worker reports it any more", func() bool { return unsettled() == 0 })
+		v.end()
+		for _, p := range all {
+			p.Crash() // and writes no more
+		}
+		const warning = "computations of several spaces do not converge"
+		if text := log.String(); strings.Count(text, warning) != 1 || !strings.Contains(text, `round="north/x -> south/x -> north/x"`) {
+			t.Errorf("there are %d warnings:\n%s", strings.Count(text, warning), text)
+		}
+	})
+}

@@ -132,28 +132,26 @@ func (d *drawing) function(f *Func, top float64, mark func(node int) Mark) (widt
 		_, w := f.Nodes[node].place()
 		return w
 	})
-	for i := range l.boxes {
-		width = max(width, l.boxes[i].x+l.boxes[i].width/2)
-	}
+	width = l.Size()
 	lanes := l.lanes()
 	inner := width
 	title := f.Name + "(" + strings.Join(f.params(), ", ") + ")"
 	width = max(width+laneWidth*float64(lanesOf(lanes)), float64(columns(shorten(title, 80)))*charWidth) + 2*margin
-	height = headHeight + float64(len(l.layers))*(nodeHeight+layerGap) - layerGap/2 + margin/2
+	height = headHeight + float64(len(l.Layers))*(nodeHeight+layerGap) - layerGap/2 + margin/2
 	at := offset{x: 2 * margin, y: top + headHeight}
 	fmt.Fprintf(&d.b, `<rect class="wf-frame" x="%.0f" y="%.0f" width="%.1f" height="%.1f" rx="6"/>`+"\n", margin, top, width, height)
 	fmt.Fprintf(&d.b, `<text class="wf-head" x="%.0f" y="%.1f">%s</text>`+"\n", 2*margin, top+21, escaped(shorten(title, 80)))
-	for i := range l.paths {
-		if p := &l.paths[i]; p.back {
-			d.backEdge(l, p, f, at, lanes[i], inner)
+	for i := range l.Paths {
+		if l.Paths[i].Back {
+			d.backEdge(l, i, f, at, lanes[i], inner)
 		} else {
-			d.edge(l, p, f, at)
+			d.edge(l, i, f, at)
 		}
 	}
 	d.b.WriteString(d.names.String())
 	d.names.Reset()
 	for i := range f.Nodes {
-		d.node(&f.Nodes[i], at.x+l.boxes[i].x, at.top(l.boxes[i].layer), l.boxes[i].width, mark(i))
+		d.node(&f.Nodes[i], at.x+l.Boxes[i].At, at.top(l.Boxes[i].Layer), l.Boxes[i].Size, mark(i))
 	}
 	return width, height
 }
@@ -175,9 +173,9 @@ func (o offset) bottom(layer int) float64 { return o.top(layer) + nodeHeight }
 func (l *layout) lanes() map[int]int {
 	type span struct{ path, from, to int }
 	var list []span
-	for i := range l.paths {
-		if p := &l.paths[i]; p.back {
-			list = append(list, span{i, l.boxes[p.boxes[1]].layer, l.boxes[p.from].layer})
+	for i := range l.Paths {
+		if p := &l.Paths[i]; p.Back {
+			list = append(list, span{i, l.Boxes[p.Boxes[1]].Layer, l.Boxes[p.Boxes[0]].Layer})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b span) int { return (a.to - a.from) - (b.to - b.from) })
@@ -203,21 +201,21 @@ func lanesOf(lanes map[int]int) (n int) {
 }
 
 // edge draws an edge that leads down.
-func (d *drawing) edge(l *layout, p *path, f *Func, at offset) {
-	e := f.Nodes[p.from].Edges[p.edge]
-	from := &l.boxes[p.from]
-	x, y := at.x+from.x+port(len(f.Nodes[p.from].Edges), p.edge), at.bottom(from.layer)
+func (d *drawing) edge(l *layout, number int, f *Func, at offset) {
+	p, n, i := &l.Paths[number], &f.Nodes[l.edges[number][0]], l.edges[number][1]
+	e, from := n.Edges[i], &l.Boxes[p.Boxes[0]]
+	x, y := at.x+from.At+port(len(n.Edges), i), at.bottom(from.Layer)
 	fmt.Fprintf(&d.b, `<path class="wf-edge" d="M%.1f %.1f`, x, y)
 	nameX, nameY := x, y
-	for i, b := range p.boxes[1:] {
-		to := &l.boxes[b]
-		tx, ty := at.x+to.x, at.top(to.layer)
-		if i == len(p.boxes)-2 {
+	for i, b := range p.Boxes[1:] {
+		to := &l.Boxes[b]
+		tx, ty := at.x+to.At, at.top(to.Layer)
+		if i == len(p.Boxes)-2 {
 			ty -= 5 // for the tip
 		}
 		fmt.Fprintf(&d.b, ` C%.1f %.1f %.1f %.1f %.1f %.1f`, x, y+layerGap/2, tx, ty-layerGap/2, tx, ty)
-		if x, y = tx, ty; to.node < 0 {
-			y = at.bottom(to.layer)
+		if x, y = tx, ty; to.Node < 0 {
+			y = at.bottom(to.Layer)
 			fmt.Fprintf(&d.b, ` L%.1f %.1f`, x, y)
 		}
 	}
@@ -237,14 +235,15 @@ func (d *drawing) edgeName(e Edge, x, y float64) {
 
 // backEdge draws an edge that leads up, in a lane at the right of the function. It leaves its node below, and enters the
 // head of the loop from above.
-func (d *drawing) backEdge(l *layout, p *path, f *Func, at offset, lane int, right float64) {
-	from, to := &l.boxes[p.from], &l.boxes[p.boxes[1]]
+func (d *drawing) backEdge(l *layout, number int, f *Func, at offset, lane int, right float64) {
+	p := &l.Paths[number]
+	from, to := &l.Boxes[p.Boxes[0]], &l.Boxes[p.Boxes[1]]
 	shift := float64(lane%4) * 3 // so that lines next to each other remain apart
-	x, y := at.x+from.x, at.bottom(from.layer)
-	tx, ty := at.x+to.x+min(to.width/4, 40), at.top(to.layer)
+	x, y := at.x+from.At, at.bottom(from.Layer)
+	tx, ty := at.x+to.At+min(to.Size/4, 40), at.top(to.Layer)
 	fmt.Fprintf(&d.b, `<path class="wf-edge wf-back" d="M%.1f %.1f V%.1f H%.1f V%.1f H%.1f V%.1f"/>`+"\n", x, y, y+14+shift, at.x+right+laneWidth*float64(lane+1), ty-18-shift, tx, ty-5)
 	fmt.Fprintf(&d.b, `<path class="wf-tip" d="M%.1f %.1f l-4 -7 h8 Z"/>`+"\n", tx, ty)
-	d.edgeName(f.Nodes[p.from].Edges[p.edge], x, y)
+	d.edgeName(f.Nodes[l.edges[number][0]].Edges[l.edges[number][1]], x, y)
 }
 
 // node draws a node, x being its middle.

@@ -21,7 +21,7 @@ type graphCmd struct {
 	Space  string `arg:"" help:"A space."`
 	Node   string `help:"Only the neighbourhood of this node." placeholder:"NODE"`
 	Depth  int    `help:"How many edges the neighbourhood extends; at most 16." default:"1"`
-	Format string `help:"text, dot (Graphviz), mermaid or json." enum:"text,dot,mermaid,json" default:"text"`
+	Format string `help:"text, svg (a drawing), dot (Graphviz), mermaid or json." enum:"text,svg,dot,mermaid,json" default:"text"`
 }
 
 // Run prints the graph of a space.
@@ -41,6 +41,13 @@ func (c *graphCmd) Run(ctx context.Context, io streams) error {
 		switch format {
 		case "json":
 			return printLine(io.out, g)
+		case "svg":
+			drawing, err := g.SVG()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(io.out, drawing)
+			return err
 		case "dot":
 			writeDOT(io.out, g)
 		case "mermaid":
@@ -98,6 +105,9 @@ func (p *whyPrinter) graph(g *questions.Graph) {
 		if n.Circle > 0 {
 			name += fmt.Sprintf(" (circle %d)", n.Circle)
 		}
+		if n.Round > 0 {
+			name += fmt.Sprintf(" (round %d)", n.Round)
+		}
 		state := cell{text: nodeState(n), code: stateCodes[n.State]}
 		if !n.Live {
 			state.code = faint
@@ -124,6 +134,9 @@ func (p *whyPrinter) graph(g *questions.Graph) {
 	}
 	for _, way := range g.Turning {
 		p.line(2, "seen to turn", (&status.Unsettled{Way: way}).Round(), yellow)
+	}
+	for i, docs := range g.Rounds {
+		p.line(2, fmt.Sprintf("round %d, over several spaces, does not converge", i+1), (&status.Unsettled{Through: docs}).Round(), red)
 	}
 	if len(g.Unsettled) > 0 {
 		p.line(2, "does not converge", strings.Join(g.Unsettled, ", "), red)
@@ -185,7 +198,7 @@ func writeDOT(w io.Writer, g *questions.Graph) {
 		switch {
 		case n.Error != "":
 			color = "red"
-		case n.Circle > 0:
+		case n.Circle > 0 || n.Round > 0:
 			color = "orange"
 		}
 		fmt.Fprintf(w, "  %s [label=%s, shape=%s, style=%s, color=%s%s];\n", dotText(n.ID), dotText(n.ID+"\n"+nodeState(n)), map[bool]string{true: "hexagon", false: "ellipse"}[n.Kind == "effect"], style, color, map[bool]string{true: ", peripheries=2"}[n.Observed])

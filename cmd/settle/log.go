@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
@@ -333,19 +332,6 @@ type historyCmd struct {
 	JSON   bool     `name:"json" help:"Print JSON, one change a line, with all fields."`
 }
 
-// changeRow is a change of a document, as `settle history --json` prints it.
-type changeRow struct {
-	Space    string    `json:"space"`
-	Revision uint64    `json:"revision"`
-	Time     time.Time `json:"time"`
-	Runtime  string    `json:"runtime"`
-	history.Place
-	Kind   history.StepKind  `json:"kind"`
-	Name   string            `json:"name"`
-	Event  *history.EventRef `json:"event,omitzero"`
-	Causes []string          `json:"causes,omitzero"`
-}
-
 // Run prints the past values of a document, newest first.
 func (c *historyCmd) Run(ctx context.Context, io streams) error {
 	q := history.LogQuery{Document: c.Doc, Path: c.Path, Before: c.Before, Limit: c.Limit}
@@ -362,7 +348,7 @@ func (c *historyCmd) Run(ctx context.Context, io streams) error {
 				return err
 			}
 		}
-		rows := c.rows(page)
+		rows := page.Values(c.Space)
 		for i := range rows {
 			if !c.JSON {
 				break
@@ -385,22 +371,9 @@ func (c *historyCmd) Run(ctx context.Context, io streams) error {
 	})
 }
 
-// rows lists the changes, newest first.
-func (c *historyCmd) rows(page *history.Page) (rows []changeRow) {
-	for _, e := range page.Entries {
-		for _, s := range e.Steps {
-			for _, at := range s.Changes {
-				rows = append(rows, changeRow{c.Space, e.Revision, e.Time, e.Runtime, at, s.Kind, s.Name, s.Event, s.Causes})
-			}
-		}
-	}
-	slices.Reverse(rows)
-	return rows
-}
-
-func (c *historyCmd) print(io streams, rows []changeRow) {
+func (c *historyCmd) print(io streams, rows []history.ValueChange) {
 	p := newLogPrinter(io, c.Full)
-	places := slices.ContainsFunc(rows, func(r changeRow) bool { return r.Path != model.Path(c.Path).String() })
+	places := slices.ContainsFunc(rows, func(r history.ValueChange) bool { return r.Path != model.Path(c.Path).String() })
 	value := (p.width - 64) / 2
 	heading := []string{"REVISION", "TIME", "PLACE", "FROM", "TO", "BY", "EVENT"}
 	var table [][]cell

@@ -102,7 +102,7 @@ func TestTop_PrintsWhatTakesTime(t *testing.T) {
 		}
 	}()
 	text := succeeds(t, url, "top", "--once", "--every", "100ms")
-	m := answered[measurement](t, url, "top", "--once", "--every", "100ms", "--sort", "runs")
+	m := answered[questions.Measurement](t, url, "top", "--once", "--every", "100ms", "--sort", "runs")
 	close(done)
 	<-stopped
 	contains(t, text, "1 worker", "TIME RUNS/S EACH WASTED WRITTEN/S ERRORS/S SPACE NODE", "event add")

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/questions"
 	"github.com/settlehq/settle/space/inspect"
-	"github.com/settlehq/settle/worker"
 )
 
 // topCmd is `settle top`.
@@ -30,30 +27,6 @@ type topCmd struct {
 	JSON  bool          `name:"json" help:"Print JSON, one object for each output."`
 }
 
-// load is what runs have cost in a second.
-type load struct {
-	Space   string `json:"space"`
-	Node    string `json:"node,omitzero"`
-	Handler bool   `json:"handler,omitzero"`
-	Worker  string `json:"worker"`
-	// Time is the part of a second that its runs took, Runs, Wasted, Errors and Bytes are counts per second.
-	Time   float64 `json:"time"`
-	Runs   float64 `json:"runs"`
-	Wasted float64 `json:"wasted"`
-	Errors float64 `json:"errors"`
-	Bytes  float64 `json:"bytes"`
-}
-
-// measurement is what all workers have measured in an interval.
-type measurement struct {
-	At      time.Time `json:"at"`
-	Seconds float64   `json:"seconds"`
-	Workers []string  `json:"workers"`
-	Silent  []string  `json:"silent,omitzero"`
-	Spaces  []load    `json:"spaces"`
-	Nodes   []load    `json:"nodes"`
-}
-
 // Run prints which spaces and nodes take most time, until it is interrupted.
 func (c *topCmd) Run(ctx context.Context, io streams) error {
 	if c.Every < 100*time.Millisecond || c.Every > time.Minute {
@@ -63,14 +36,14 @@ func (c *topCmd) Run(ctx context.Context, io streams) error {
 		return usage(fmt.Errorf("--limit %d: use a positive number", c.Limit))
 	}
 	return c.use(ctx, io, need{shared: []string{provision.ComponentWorkers}}, func(b *bus.Bus, client *settle.Client) error {
-		m := &meter{client: client, last: map[string]*questions.Top{}}
+		m := &meter{Meter: questions.Meter{Ask: func(ctx context.Context, worker string) (*questions.Top, error) { return client.Top(ctx, worker, 0) }}}
 		for n := 0; ; n++ {
 			if n%ticksPerLook == 0 {
 				if err := m.look(ctx, b); err != nil {
 					return interrupted(ctx, err)
 				}
 			}
-			got, err := m.read(ctx)
+			got, err := m.Read(ctx, m.workers)
 			if err != nil {
 				return interrupted(ctx, err)
 			}
@@ -97,9 +70,8 @@ func interrupted(ctx context.Context, err error) error {
 
 // meter measures all workers.
 type meter struct {
-	client  *settle.Client
+	questions.Meter
 	workers []string
-	last    map[string]*questions.Top // by worker
 }
 
 // look finds the workers.
@@ -120,63 +92,13 @@ func (m *meter) look(ctx context.Context, b *bus.Bus) error {
 	return nil
 }
 
-// read returns what has been measured since the last call.
-func (m *meter) read(ctx context.Context) (*measurement, error) {
-	out := &measurement{At: time.Now().UTC(), Spaces: []load{}, Nodes: []load{}}
-	for _, id := range m.workers {
-		within, cancel := context.WithTimeout(ctx, 3*time.Second)
-		top, err := m.client.Top(within, id, 0)
-		cancel()
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err != nil { // it has left, or is of a version without this
-			out.Silent = append(out.Silent, id)
-			delete(m.last, id)
-			continue
-		}
-		out.Workers = append(out.Workers, id)
-		if before := m.last[id]; before != nil && before.Now.Before(top.Now) {
-			out.Seconds = top.Now.Sub(before.Now).Seconds()
-			out.Spaces = append(out.Spaces, differences(id, before.Spaces, top.Spaces, out.Seconds)...)
-			out.Nodes = append(out.Nodes, differences(id, before.Nodes, top.Nodes, out.Seconds)...)
-		}
-		m.last[id] = top
-	}
-	return out, nil
-}
-
-// differences returns what has been added to counts within some seconds.
-func differences(id string, before, after []worker.Usage, seconds float64) (out []load) {
-	type key struct {
-		space, node string
-		born        uint64
-	}
-	had := make(map[key]worker.Usage, len(before))
-	for _, u := range before {
-		had[key{u.Space, u.Node, u.Born}] = u
-	}
-	for _, u := range after {
-		was := had[key{u.Space, u.Node, u.Born}] // zero for one that is new
-		if u.Runs <= was.Runs {
-			continue
-		}
-		per := func(n uint64) float64 { return float64(n) / seconds }
-		out = append(out, load{
-			Space: u.Space, Node: u.Node, Handler: u.Handler, Worker: id, Time: (u.Time - was.Time).Seconds() / seconds,
-			Runs: per(u.Runs - was.Runs), Wasted: per(u.Wasted - was.Wasted), Errors: per(u.Errors - was.Errors), Bytes: per(u.Bytes - was.Bytes),
-		})
-	}
-	return out
-}
-
 // show prints a measurement.
-func (c *topCmd) show(io streams, m *measurement) {
-	total := load{}
+func (c *topCmd) show(io streams, m *questions.Measurement) {
+	total := questions.Load{}
 	for _, l := range m.Spaces {
 		total.Time, total.Runs, total.Wasted, total.Errors, total.Bytes = total.Time+l.Time, total.Runs+l.Runs, total.Wasted+l.Wasted, total.Errors+l.Errors, total.Bytes+l.Bytes
 	}
-	m.Spaces, m.Nodes = c.most(m.Spaces), c.most(m.Nodes)
+	m.Spaces, m.Nodes = questions.Largest(m.Spaces, c.Sort, c.Limit), questions.Largest(m.Nodes, c.Sort, c.Limit)
 	if c.JSON {
 		if err := printLine(io.out, m); err != nil {
 			fmt.Fprintln(io.err, err)
@@ -190,19 +112,7 @@ func (c *topCmd) show(io streams, m *measurement) {
 	printLoad(s, m, &total)
 }
 
-// most sorts loads, and keeps the largest.
-func (c *topCmd) most(all []load) []load {
-	of := map[string]func(*load) float64{
-		"time": func(l *load) float64 { return l.Time }, "runs": func(l *load) float64 { return l.Runs },
-		"bytes": func(l *load) float64 { return l.Bytes }, "wasted": func(l *load) float64 { return l.Wasted },
-	}[c.Sort]
-	slices.SortFunc(all, func(a, b load) int {
-		return cmp.Or(cmp.Compare(of(&b), of(&a)), cmp.Compare(a.Space, b.Space), cmp.Compare(a.Node, b.Node))
-	})
-	return all[:min(len(all), c.Limit)]
-}
-
-func printLoad(s sheet, m *measurement, total *load) {
+func printLoad(s sheet, m *questions.Measurement, total *questions.Load) {
 	head := fmt.Sprintf("%s  %s, %s runs/s, %s of them changed nothing, %s/s, measured over %.1fs", display.Count(len(m.Workers), "worker"), s.paint(bold, percent(total.Time)+" of one processor"),
 		rate(total.Runs), percent(total.Wasted/max(total.Runs, 1e-9)), display.Bytes(int64(total.Bytes)), m.Seconds)
 	fmt.Fprintln(s.out, head)
@@ -214,7 +124,7 @@ func printLoad(s sheet, m *measurement, total *load) {
 		return
 	}
 	fmt.Fprintln(s.out)
-	table := func(heading []string, all []load, names func(*load) []cell) {
+	table := func(heading []string, all []questions.Load, names func(*questions.Load) []cell) {
 		rows := make([][]cell, len(all))
 		for i := range all {
 			l := &all[i]
@@ -229,9 +139,9 @@ func printLoad(s sheet, m *measurement, total *load) {
 		}
 		s.table(append([]string{"TIME", "RUNS/S", "EACH", "WASTED", "WRITTEN/S", "ERRORS/S"}, heading...), rows)
 	}
-	table([]string{"SPACE", "WORKER"}, m.Spaces, func(l *load) []cell { return []cell{{text: l.Space}, {text: l.Worker, code: faint}} })
+	table([]string{"SPACE", "WORKER"}, m.Spaces, func(l *questions.Load) []cell { return []cell{{text: l.Space}, {text: l.Worker, code: faint}} })
 	fmt.Fprintln(s.out)
-	table([]string{"SPACE", "NODE"}, m.Nodes, func(l *load) []cell {
+	table([]string{"SPACE", "NODE"}, m.Nodes, func(l *questions.Load) []cell {
 		name := l.Node
 		if doc, is := inspect.Observed(l.Node); is {
 			name = "observers of " + doc

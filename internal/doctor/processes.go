@@ -276,6 +276,12 @@ func (j *judge) convergence() {
 			if found++; found > maxNamed {
 				continue
 			}
+			if len(u.Through) > 0 {
+				j.bad(Warning, CheckConvergence, fmt.Sprintf("over several spaces, as %s reports, for %v: %s", m.ID, age.Round(time.Second), u.Round()),
+					"A derived document follows from itself through other spaces, and its value differs each time. Each step is held back, for up to 30 s, so that the documents are late, and is a commit.",
+					"Let one of these spaces compute its document from something else, or to a value that comes to rest. `settle history "+strings.Replace(u.Through[0], "/", " ", 1)+"` shows the values.")
+				continue
+			}
 			text := fmt.Sprintf("space %s, on %s, for %v: %s", u.Space, m.ID, age.Round(time.Second), cmp.Or(u.Round(), strings.Join(u.Nodes, ", ")))
 			j.bad(Warning, CheckConvergence, text, "Each run changes what makes another one run. They are held back for up to 30 s at a time, so that documents are late, and each round is a commit.",
 				"Let a computation write nothing that it reads, directly or through others. `settle graph "+u.Space+"` marks the circle; `settle why "+u.Space+" "+u.Nodes[0]+"` shows what changes.")

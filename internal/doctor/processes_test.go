@@ -140,6 +140,9 @@ var fleets = []struct {
 	{"as many as may be", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 100 }, Failure, "✗ given up worker w2 has 100 goroutines|No more is given up", "has still to return"},
 	{"all have returned", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 0 }, OK, "✓ given up no handler or node that was given up has still to return", "goroutine"},
 	{"computations that do not converge", unsettled(10*time.Second, "a", "sum/x", "b", "b"), Warning, "! convergence space turn, on w1, for 10s: a (sum/x) -> b -> a Each run changes|`settle graph turn` marks the circle; `settle why turn a`", "again and again, for longer"},
+	{"a circle over several spaces", func(f *fleet.Fleet) {
+		f.Workers[0].Figures.Unsettled = []status.Unsettled{{Space: "north", Nodes: []string{"x"}, Count: 1, Through: []string{"north/x", "south/y"}, Since: noon.Add(-time.Minute)}}
+	}, Warning, "! convergence over several spaces, as w1 reports, for 1m0s: north/x -> south/y -> north/x A derived|`settle history north x` shows", "again and again, for longer"},
 	{"those whose way round is not known", unsettled(time.Minute), Warning, "on w1, for 1m0s: a, b Each run", ""},
 	{"those that have just begun", unsettled(9 * time.Second), OK, "✓ convergence no computations that run again and again", "space turn"},
 	{"a backlog", func(f *fleet.Fleet) { f.Partitions[1].Events, f.Partitions[1].Oldest = 120_003, noon.Add(-time.Hour) }, Warning, "partition 1: 120003 events since the first that is not known to be handled, 1h0m0s ago|add workers, or send less", "partition 0:"},

@@ -125,7 +125,7 @@ func (w *World) unfollow(reader *Space, ref space.Ref) {
 }
 
 // deliverDocument passes the document's value after a commit to its readers.
-func (s *Space) deliverDocument(doc string) {
+func (s *Space) deliverDocument(doc string, via *model.Trail) {
 	m := s.mirrors[doc]
 	if m == nil {
 		return
@@ -136,7 +136,7 @@ func (s *Space) deliverDocument(doc string) {
 	}
 	m.seq = seq
 	for _, reader := range m.readers {
-		reader.core.Mirror(s.name, doc, v)
+		reader.core.MirrorVia(s.name, doc, v, via)
 		s.w.touch(reader)
 	}
 }

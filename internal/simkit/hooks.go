@@ -115,6 +115,15 @@ func (s *Space) hooks() space.Trace {
 		RunBegan:  s.began,
 		RunEnd:    s.ended,
 		Violated:  s.violated,
+		Round: func(i space.RoundInfo) {
+			if i.Over {
+				return
+			}
+			s.w.problem(Problem{
+				Space: s.name, Kind: Unsettled, Node: i.Docs[0],
+				Text: "does not come to rest: it follows from itself in a circle over spaces: " + strings.Join(i.Docs, " -> ") + " -> " + i.Docs[0] + ". Its pace is limited",
+			})
+		},
 		Gated: func(i space.GateInfo) {
 			s.w.problem(Problem{
 				Space: s.name, Kind: Unsettled, Node: i.Node,

@@ -155,11 +155,13 @@ func (s *Space) append(a *space.Append) error {
 	var sends []model.Send
 	var notices []model.Event
 	var written []string
+	via := map[string]*model.Trail{} // by document
 	for i := range a.Commit.Txs {
 		tx := &a.Commit.Txs[i]
 		sends = append(sends, tx.Sends...)
 		for j := range tx.Writes {
 			written = append(written, tx.Writes[j].Doc)
+			via[tx.Writes[j].Doc] = tx.Via
 		}
 		if tx.Receipt != nil {
 			notices = append(notices, s.end(tx)...)
@@ -178,7 +180,7 @@ func (s *Space) append(a *space.Append) error {
 	}
 	for _, doc := range written {
 		s.docs[doc] = true
-		s.deliverDocument(doc)
+		s.deliverDocument(doc, via[doc])
 	}
 	return nil
 }

@@ -32,6 +32,17 @@ type State struct {
 	Wall        int64
 	// Halt is why the space runs nothing, "" if it runs.
 	Halt string
+	// Rounds are the circles over several spaces whose pace is limited here.
+	Rounds []Round
+}
+
+// Round is a circle that leads through derived documents of several spaces.
+type Round struct {
+	// Docs are the documents on the way, "SPACE/DOCUMENT"; each is read in the space of the next one, and the last in that of the first.
+	Docs []string
+	// Steps counts the documents through which the change has come again, and Until is the time until which the next step is held back.
+	Steps uint64
+	Until time.Duration
 }
 
 // page holds 64 nodes with consecutive handles in one row, which makes an update several times cheaper than

@@ -50,6 +50,15 @@ func hostileRequests() (all []hostileRequest) {
 		add(http.MethodPost, send, h, "1")
 		add(http.MethodGet, "/v1/spaces/shop-1/documents/n", h, "")
 		add(http.MethodGet, "/v1/spaces/shop-1/documents/n/watch", h, "")
+		for _, path := range questionPaths("shop-1") {
+			add(http.MethodGet, path, h, "")
+		}
+	}
+	for _, space := range []string{"shop-1", "other", "*", "%3E", "shop-1%2F..", "=checkpoint", strings.Repeat("x", 300)} { // shop may read one document
+		for _, path := range questionPaths(space) {
+			add(http.MethodGet, path, bearer, "")
+			add(http.MethodGet, path+"?load=true&access_token="+token, nil, "")
+		}
 	}
 	add(http.MethodPost, send+"?access_token="+token, map[string]string{"Content-Type": "application/json"}, "1")
 	add(http.MethodPost, send, map[string]string{"Content-Type": "application/json", "X-Forwarded-User": "shop", "Settle-Principal": "shop"}, "1")
@@ -99,6 +108,12 @@ func hostileRequests() (all []hostileRequest) {
 		add(method, "/v1/spaces/shop-1/documents/n", bearer, "1")
 	}
 	return all
+}
+
+// questionPaths are those of questions about a space, and about all.
+func questionPaths(space string) []string {
+	of := "/v1/spaces/" + space
+	return []string{of + "/why/n", of + "/lane", of + "/graph", of + "/log", of + "/documents/n/history", "/v1/top"}
 }
 
 func hash(token string) string {

@@ -105,7 +105,8 @@ type Graph interface {
 	Confirmed(doc string) (v model.Value, revision uint64)
 	Observe(doc string) error
 	Unobserve(doc string)
-	Mirror(of Ref, v model.Value)
+	// Mirror delivers the value of a document of another space, and the trail of its last change, nil for none.
+	Mirror(of Ref, v model.Value, via *model.Trail)
 	// Change makes the space run another program as soon as possible.
 	Change(Program) error
 	// BeginCommit is called before a commit is appended, and returns the trace that is stored with it. end

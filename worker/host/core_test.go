@@ -34,9 +34,11 @@ func (c testCore) Settle(now time.Duration) Ready {
 func (c testCore) StuckAt(func(time.Duration) string) (status.Stuck, bool) {
 	return status.Stuck{}, false
 }
-func (c testCore) Overran(o Overrun)                   { c.Space.Overran(space.Overrun(o)) }
-func (c testCore) LastMissed() Missed                  { return Missed(c.Space.LastMissed()) }
-func (c testCore) Mirror(of Ref, v model.Value)        { c.Space.Mirror(of.Space, of.Doc, v) }
+func (c testCore) Overran(o Overrun)  { c.Space.Overran(space.Overrun(o)) }
+func (c testCore) LastMissed() Missed { return Missed(c.Space.LastMissed()) }
+func (c testCore) Mirror(of Ref, v model.Value, via *model.Trail) {
+	c.Space.MirrorVia(of.Space, of.Doc, v, via)
+}
 func (c testCore) Change(Program) error                { return nil }
 func (c testCore) Observed() ([]model.StateDoc, error) { return nil, nil }
 func (c testCore) LookAtTasks()                        {}

@@ -79,6 +79,7 @@ type laneBacklog struct{ done, last uint64 }
 type mirrored struct {
 	ctx   interface{ Err() error }
 	value model.Value
+	via   *model.Trail
 }
 
 // allDone as the position of a space means that the space does not hold the lane position back.

@@ -31,7 +31,7 @@ func (m *mirrors) follow(ref Ref) {
 	m.beside(func() { // ends with follow
 		of, about := m.space+" "+ref.Space+" "+ref.Doc, []any{"space", m.space, "of", ref.Space, "document", ref.Doc}
 		retry(follow, m.cfg, "mirror document", of, about, func(ctx context.Context) error {
-			return watch.Changes(ctx, func(c history.Change) { m.deliver(ref, mirrored{follow, c.Value}) })
+			return watch.Changes(ctx, func(c history.Change) { m.deliver(ref, mirrored{follow, c.Value, c.Via}) })
 		})
 	})
 }

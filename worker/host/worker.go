@@ -230,6 +230,15 @@ func (w *Worker) Owner(space string) string {
 	return roster.Divide(n, w.roster.Staying(time.Now()))[model.PartitionOf(space, n)]
 }
 
+// Peers returns the ids of the workers that this one knows to be there, itself included, sorted.
+func (w *Worker) Peers() (ids []string) {
+	for _, m := range w.roster.Live(time.Now()) {
+		ids = append(ids, m.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // ID returns the worker's id.
 func (w *Worker) ID() string { return w.cfg.ID }
 
