@@ -1,3 +1,5 @@
+//go:build !counts
+
 package main
 
 import (
@@ -123,10 +125,13 @@ func writeTable(w *strings.Builder, t []*harness.Figure, reference func(*harness
 			continue
 		}
 		m := func(get func(*harness.Round) float64) string { return number(median(values(f, get))) }
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s, %s | %s, %s | %s | %s |", f.Engine,
-			m(perSecond), ratio(f, base, perSecond), micros(f, p50), micros(f, p99), m(cpu), ratio(f, base, cpu),
-			m(func(r *harness.Round) float64 { return r.MsgsIn }), m(func(r *harness.Round) float64 { return r.MsgsOut }),
-			m(func(r *harness.Round) float64 { return r.BytesIn }), m(func(r *harness.Round) float64 { return r.BytesOut }),
+		msgs, bytes := "-", "-" // the engine does not use these servers
+		if m(func(r *harness.Round) float64 { return r.MsgsIn + r.MsgsOut }) != "0" {
+			msgs = m(func(r *harness.Round) float64 { return r.MsgsIn }) + ", " + m(func(r *harness.Round) float64 { return r.MsgsOut })
+			bytes = m(func(r *harness.Round) float64 { return r.BytesIn }) + ", " + m(func(r *harness.Round) float64 { return r.BytesOut })
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |", f.Engine,
+			m(perSecond), ratio(f, base, perSecond), micros(f, p50), micros(f, p99), m(cpu), ratio(f, base, cpu), msgs, bytes,
 			optional(f, func(r *harness.Round) *float64 { return r.Fsyncs }), optional(f, func(r *harness.Round) *float64 { return r.Allocs }))
 		for _, name := range extras {
 			fmt.Fprintf(w, " %s |", m(func(r *harness.Round) float64 { return r.Extra[name] }))

@@ -39,6 +39,9 @@ func (s *Servers) CountFsyncs(pids ...int) error {
 	for _, pid := range pids {
 		list = append(list, strconv.Itoa(pid))
 	}
+	if s.fsyncs != nil { // of a round that has failed
+		_, _ = s.Fsyncs()
+	}
 	c := &fsyncCounter{cmd: exec.Command("perf", "stat", "-x", ",", "-e", fsyncEvents, "-p", strings.Join(list, ","))}
 	c.cmd.Stderr = &c.out
 	if err := c.cmd.Start(); err != nil {

@@ -59,7 +59,7 @@ func (o *Others) Stop() {
 	}
 }
 
-// postgresPrograms finds a program of PostgreSQL, which Debian does not put into the path.
+// postgresProgram finds a program of PostgreSQL, which Debian does not put into the path.
 func postgresProgram(name string) (string, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
 	if len(found) > 0 {
@@ -126,7 +126,7 @@ func (o *Others) startPostgres(ctx context.Context, dir string) error {
 	}
 	address := fmt.Sprintf("postgres://bench@127.0.0.1:%d/", ports[0])
 	for range 100 {
-		if err = exec.CommandContext(ctx, psql, address+"postgres", "-qc", "CREATE DATABASE dbos", "-c", "CREATE DATABASE river").Run(); err == nil {
+		if err = exec.CommandContext(ctx, psql, address+"postgres", "-qc", "CREATE DATABASE dbos", "-c", "CREATE DATABASE river", "-c", "CREATE DATABASE flows").Run(); err == nil {
 			o.Postgres = address
 			return nil
 		}
@@ -156,7 +156,8 @@ func (o *Others) startTemporal(ctx context.Context, dir string) error {
 		return err
 	}
 	defer func() { _ = log.Close() }() // the process has its own descriptor
-	o.temporal = exec.Command(program, "server", "start-dev", "--headless", "--port", strconv.Itoa(ports[0]), "--db-filename", filepath.Join(dir, "temporal.db"), "--log-level", "error")
+	o.temporal = exec.Command(program, "server", "start-dev", "--headless", "--port", strconv.Itoa(ports[0]), "--db-filename", filepath.Join(dir, "temporal.db"), "--log-level", "error",
+		"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=FULL") // a commit is on the disk, in one fsync
 	o.temporal.Stdout, o.temporal.Stderr = log, log
 	if err := o.temporal.Start(); err != nil {
 		o.temporal = nil
@@ -174,3 +175,29 @@ func (o *Others) startTemporal(ctx context.Context, dir string) error {
 	}
 	return err
 }
+
+var errNotStarted = errors.New("its server was not started")
+
+// WhyNotPostgres returns why there is no PostgreSQL.
+func (o *Others) WhyNotPostgres() error {
+	if o == nil {
+		return errNotStarted
+	}
+	return o.NoPostgres
+}
+
+// WhyNotTemporal returns why there is no Temporal.
+func (o *Others) WhyNotTemporal() error {
+	if o == nil {
+		return errNotStarted
+	}
+	return o.NoTemporal
+}
+
+// Silent is a logger of Temporal's SDK that discards all.
+type Silent struct{}
+
+func (Silent) Debug(string, ...any) {}
+func (Silent) Info(string, ...any)  {}
+func (Silent) Warn(string, ...any)  {}
+func (Silent) Error(string, ...any) {}

@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"sync"
@@ -136,6 +138,11 @@ func (p *Process) Stop() error {
 
 // ServeRole is the main loop of a role: it reports that the role is ready, and answers questions until its input ends.
 func ServeRole() error {
+	stop, err := profile()
+	if err != nil {
+		return err
+	}
+	defer stop()
 	fmt.Println("ready")
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		if err := json.NewEncoder(os.Stdout).Encode(OwnUsage(lines.Text() == "true")); err != nil {
@@ -143,4 +150,26 @@ func ServeRole() error {
 		}
 	}
 	return nil
+}
+
+// ProfileEnv names a directory in which processes leave profiles of their processor time.
+const ProfileEnv = "SETTLE_BENCH_PROFILES"
+
+// profile begins a profile, if one is wanted.
+func profile() (stop func(), err error) {
+	dir := os.Getenv(ProfileEnv)
+	if dir == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("cpu-%d.prof", os.Getpid())))
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, err
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close() // it is complete, or cannot be read
+	}, nil
 }

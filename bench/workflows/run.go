@@ -21,7 +21,7 @@ func Run(ctx context.Context, at *harness.Site, o harness.Options) error {
 			}
 			var names []string
 			for _, e := range Engines() {
-				if _, ours := e.(settleEngine); o.WantsEngine(e.Name()) && (ours || !c.OnlySettle && at.Servers.Size() == 1) {
+				if _, ours := e.(settleEngine); o.WantsEngine(e.Name()) && (ours || !c.OnlySettle && at.Servers.Size() == 1 && at.Always) {
 					names = append(names, e.Name())
 				}
 			}
