@@ -20,7 +20,7 @@ export FUZZ RACE_PACKAGES
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## the commands, into bin/
@@ -95,7 +95,19 @@ fuzz: ## every fuzz target with FUZZ inputs each (FUZZ=1000000)
 	@.ci/run fuzz
 
 .PHONY: bench
-bench: ## all benchmarks, six times each, in the form benchstat reads (BENCH=Settle)
+bench: ## Settle beside other engines, in turns; writes docs/performance.md (BENCHFLAGS="-rounds 5 -full")
+	cd bench && go run . $(BENCHFLAGS)
+
+.PHONY: bench-small
+bench-small: ## messages, bytes, fsyncs and allocations of an event, compared with bench/counts.json
+	cd bench && go run -tags counts . small
+
+.PHONY: bench-record
+bench-record: ## records them anew
+	cd bench && go run -tags counts . small -record
+
+.PHONY: gobench
+gobench: ## all benchmarks of go test, six times each, in the form benchstat reads (BENCH=Settle)
 	go test -run='^$$' -bench='$(BENCH)' -benchmem -count=6 ./...
 
 .PHONY: cover

@@ -1,0 +1,5 @@
+//go:build !counts
+
+package workflows
+
+func init() { others = []Engine{goWorkflows{}, temporal{}, dbosEngine{}} }
