@@ -1,0 +1,16 @@
+package console
+
+// allPages returns the pages, those of the navigation in its order.
+func allPages() []page {
+	return []page{
+		overviewPage(),
+		spacesPage(),
+	}
+}
+
+// allActions returns the actions.
+func allActions() []action {
+	return []action{
+		observeAction(),
+	}
+}
