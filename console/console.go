@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/questions"
 )
@@ -36,6 +37,8 @@ type Config struct {
 	SendAs string
 	// User returns the user and the account of the connection, as the server names them, for the audit trail; nil if that is not known.
 	User func(ctx context.Context) (user, account string)
+	// Examine examines the deployment as settle doctor does; nil if this process cannot.
+	Examine func(ctx context.Context) (*doctor.Report, error)
 	// Remember samples the deployment from the start; by default the first visitor begins that, and it ends an hour after the last one.
 	Remember bool
 	Logger   *slog.Logger
@@ -60,6 +63,8 @@ type Console struct {
 	tasks  sync.WaitGroup
 
 	said notices
+
+	operations
 
 	mu      sync.Mutex
 	clients map[string]*settle.Client // by principal

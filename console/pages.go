@@ -2,15 +2,15 @@ package console
 
 // allPages returns the pages, those of the navigation in its order.
 func allPages() []page {
-	return []page{
+	return append([]page{
 		overviewPage(),
 		spacesPage(),
-	}
+	}, operatingPages()...)
 }
 
 // allActions returns the actions.
 func allActions() []action {
-	return []action{
+	return append([]action{
 		observeAction(),
-	}
+	}, operatingActions()...)
 }

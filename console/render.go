@@ -44,7 +44,7 @@ func newLooks(c *Console) (*looks, error) {
 		return nil, err
 	}
 	l.assets["icon.svg"] = &asset{kind: "image/svg+xml", plain: icon}
-	l.templates, err = template.New("").Funcs(l.funcs()).ParseFS(files, "pages/*.html")
+	l.templates, err = template.New("").Funcs(l.funcs()).Funcs(operatingFuncs()).ParseFS(files, "pages/*.html")
 	return l, err
 }
 
