@@ -11,6 +11,8 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/port"
+	"github.com/settlehq/settle/program"
+	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/questions"
 )
 
@@ -64,6 +66,8 @@ type Console struct {
 	mu      sync.Mutex
 	clients map[string]*settle.Client // by principal
 	watched map[string]*observation
+	// programs are those that were compiled, to know their streams; nil for one that does not compile here.
+	programs map[program.Target]*star.Program
 }
 
 // New returns a console.
@@ -76,7 +80,7 @@ func New(cfg Config) (*Console, error) {
 	}
 	c := &Console{
 		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(), acts: map[string]action{}, clients: map[string]*settle.Client{},
-		watched: map[string]*observation{}, asks: &questions.Client{Bus: cfg.Bus, Principal: cfg.Principal},
+		watched: map[string]*observation{}, programs: map[program.Target]*star.Program{}, asks: &questions.Client{Bus: cfg.Bus, Principal: cfg.Principal},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.shared, c.hub = newShared(cfg.Bus), newHub(c)

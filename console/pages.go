@@ -5,6 +5,9 @@ func allPages() []page {
 	return []page{
 		overviewPage(),
 		spacesPage(),
+		spacePage(),
+		documentPage(),
+		graphPage(),
 	}
 }
 
@@ -12,5 +15,6 @@ func allPages() []page {
 func allActions() []action {
 	return []action{
 		observeAction(),
+		sendAction(),
 	}
 }
