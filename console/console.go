@@ -12,6 +12,8 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/port"
+	"github.com/settlehq/settle/program"
+	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/questions"
 )
 
@@ -69,6 +71,8 @@ type Console struct {
 	mu      sync.Mutex
 	clients map[string]*settle.Client // by principal
 	watched map[string]*observation
+	// programs are those that were compiled, to know their streams; nil for one that does not compile here.
+	programs map[program.Target]*star.Program
 }
 
 // New returns a console.
@@ -81,12 +85,12 @@ func New(cfg Config) (*Console, error) {
 	}
 	c := &Console{
 		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(), acts: map[string]action{}, clients: map[string]*settle.Client{},
-		watched: map[string]*observation{}, asks: &questions.Client{Bus: cfg.Bus, Principal: cfg.Principal},
+		watched: map[string]*observation{}, programs: map[program.Target]*star.Program{}, asks: &questions.Client{Bus: cfg.Bus, Principal: cfg.Principal},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.shared, c.hub = newShared(cfg.Bus), newHub(c)
 	c.memory = newMemory(c)
-	c.pages = allPages()
+	c.pages = append(allPages(), operatingPages()...)
 	var err error
 	if c.looks, err = newLooks(c); err != nil {
 		c.cancel()
@@ -105,7 +109,7 @@ func (c *Console) route() {
 		p := &c.pages[i]
 		c.mux.HandleFunc("GET "+p.pattern, func(w http.ResponseWriter, r *http.Request) { c.servePage(w, r, p) })
 	}
-	for _, a := range allActions() {
+	for _, a := range append(allActions(), operatingActions()...) {
 		c.acts[a.name] = a
 	}
 	c.mux.HandleFunc("GET /-/do/{action}", c.preview)

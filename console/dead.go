@@ -107,14 +107,14 @@ func rowOfLetter(l *model.DeadLetter) deadRow {
 }
 
 var (
-	quoted  = regexp.MustCompile(`"[^"]*"|'[^']*'`)
-	hexes   = regexp.MustCompile(`\b[0-9a-fA-F-]{8,}\b`)
-	numbers = regexp.MustCompile(`[0-9]+`)
+	quotedText = regexp.MustCompile(`"[^"]*"|'[^']*'`)
+	hexes      = regexp.MustCompile(`\b[0-9a-fA-F-]{8,}\b`)
+	numbers    = regexp.MustCompile(`[0-9]+`)
 )
 
-// causeOf is an error without what differs from one event to the next: numbers, ids, quoted texts.
+// causeOf is an error without what differs from one event to the next: numbers, ids, quotedText texts.
 func causeOf(text string) string {
-	return cut(numbers.ReplaceAllString(hexes.ReplaceAllString(quoted.ReplaceAllString(text, "“…”"), "#"), "#"), 160)
+	return cut(numbers.ReplaceAllString(hexes.ReplaceAllString(quotedText.ReplaceAllString(text, "“…”"), "#"), "#"), 160)
 }
 
 // deadGroup are letters with the same cause.

@@ -21,8 +21,8 @@ const (
 	treeEvents, treeRows = 1000, 300
 	// unfolded is up to how many events a tree is shown whole, and alike how many of the children of an event that are well are shown beyond.
 	unfolded, alike = 150, 5
-	// asked is how many open events the workers are asked about.
-	asked = 8
+	// questioned is how many open events the workers are questioned about.
+	questioned = 8
 )
 
 func eventPage() page {
@@ -162,9 +162,9 @@ func (d *eventData) hide(n *history.TreeNode) {
 func (d *eventData) reasons(ctx context.Context, c *Console) {
 	d.Why = map[history.EventRef]*questions.Event{}
 	open := openOf(d.Root)
-	refs := make([]history.EventRef, 0, asked)
+	refs := make([]history.EventRef, 0, questioned)
 	for _, n := range open {
-		if n.Stream != "" && n.State != lineage.Waiting && len(refs) < asked {
+		if n.Stream != "" && n.State != lineage.Waiting && len(refs) < questioned {
 			refs = append(refs, n.EventRef)
 		}
 	}
@@ -582,7 +582,7 @@ type treeBox struct {
 	Rest            bool
 }
 
-const boxWidth, boxHeight, boxGapX, boxGapY = 176, 40, 40, 10
+const treeBoxWidth, treeBoxHeight, treeGapX, treeGapY = 176, 40, 40, 10
 
 // drawTree places the rows of a waterfall: leaves one below the other, and each event beside the middle of what it has caused.
 func drawTree(rows []treeRow) treeGraph {
@@ -606,7 +606,7 @@ func drawTree(rows []treeRow) treeGraph {
 	for i := range rows {
 		if y[i] == -1 {
 			y[i] = next
-			next += boxHeight + boxGapY
+			next += treeBoxHeight + treeGapY
 		}
 	}
 	for i := len(rows) - 1; i >= 0; i-- {
@@ -616,7 +616,7 @@ func drawTree(rows []treeRow) treeGraph {
 	}
 	for i := range rows {
 		r := &rows[i]
-		x := 8 + r.Depth*(boxWidth+boxGapX)
+		x := 8 + r.Depth*(treeBoxWidth+treeGapX)
 		b := treeBox{X: x, Y: y[i], Mark: r.Mark, Word: r.Word, Line1: cut(r.Name, 24), Line2: cut(cmp.Or(r.Why, r.Late, r.Event), 26), URL: r.URL, Key: r.Key, Title: r.Event, Rest: r.Rest}
 		if r.Rest {
 			b.Line1, b.Line2, b.URL = fmt.Sprintf("%s more", display.Grouped(r.Folded)), cut(r.Text, 26), cmp.Or(r.OpenURL, r.URL)
@@ -625,10 +625,10 @@ func drawTree(rows []treeRow) treeGraph {
 		}
 		g.Nodes = append(g.Nodes, b)
 		for _, c := range children[i] {
-			x1, y1, x2, y2 := x+boxWidth, y[i]+boxHeight/2, x+boxWidth+boxGapX, y[c]+boxHeight/2
-			g.Edges = append(g.Edges, fmt.Sprintf("M%d %d C%d %d %d %d %d %d", x1, y1, x1+boxGapX/2, y1, x2-boxGapX/2, y2, x2, y2))
+			x1, y1, x2, y2 := x+treeBoxWidth, y[i]+treeBoxHeight/2, x+treeBoxWidth+treeGapX, y[c]+treeBoxHeight/2
+			g.Edges = append(g.Edges, fmt.Sprintf("M%d %d C%d %d %d %d %d %d", x1, y1, x1+treeGapX/2, y1, x2-treeGapX/2, y2, x2, y2))
 		}
-		g.Width, g.Height = max(g.Width, x+boxWidth+8), max(g.Height, y[i]+boxHeight+8)
+		g.Width, g.Height = max(g.Width, x+treeBoxWidth+8), max(g.Height, y[i]+treeBoxHeight+8)
 	}
 	return g
 }

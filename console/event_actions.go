@@ -65,7 +65,7 @@ func previewRedrive(ctx context.Context, a *act) (*preview, error) {
 	}
 	n := t.Root
 	if n.State != lineage.Failed && n.State != lineage.Refused {
-		return nil, badForm("%s is %s; only an event that failed or was refused can be sent again", n.Event, n.State)
+		return nil, invalidForm("%s is %s; only an event that failed or was refused can be sent again", n.Event, n.State)
 	}
 	return &preview{
 		Title: fmt.Sprintf("Send %s again", n.Event), Button: "Redrive", Back: a.eventBack(), CLI: fmt.Sprintf("settle redrive %s %s --stream %s", n.Space, shellWord(n.Event), n.Stream),
@@ -141,7 +141,7 @@ func previewCancel(ctx context.Context, a *act) (*preview, error) {
 		return nil, err
 	}
 	if t.Root.State.Ended() {
-		return nil, badForm("%s has ended before: %s", t.Root.Event, t.Root.State)
+		return nil, invalidForm("%s has ended before: %s", t.Root.Event, t.Root.State)
 	}
 	return &preview{
 		Title: "Cancel " + t.Root.Event, Button: "Cancel the event", Grave: true, Back: a.eventBack(), CLI: "settle cancel " + shellWord(t.Root.Event) + " --space " + t.Root.Space,
@@ -188,7 +188,7 @@ func previewCancelTree(ctx context.Context, a *act) (*preview, error) {
 	}
 	refs, spaces := a.openRefs(t)
 	if len(refs) == 0 {
-		return nil, badForm("There is nothing to cancel: every event of this tree has ended, or is of a space that you may not operate")
+		return nil, invalidForm("There is nothing to cancel: every event of this tree has ended, or is of a space that you may not operate")
 	}
 	a.Form.Set("count", strconv.Itoa(len(refs)))
 	return &preview{
@@ -206,7 +206,7 @@ func doCancelTree(ctx context.Context, a *act) (*done, error) {
 	}
 	refs, _ := a.openRefs(t)
 	if want, err := strconv.Atoi(a.Get("count")); err != nil || len(refs) > want {
-		return nil, badForm("There are %d open events now, more than the %s of the preview; nothing was cancelled. Look again", len(refs), cmp.Or(a.Get("count"), "0"))
+		return nil, invalidForm("There are %d open events now, more than the %s of the preview; nothing was cancelled. Look again", len(refs), cmp.Or(a.Get("count"), "0"))
 	}
 	all, err := client.CancelAll(ctx, refs, cmp.Or(a.Get("reason"), "by an operator"))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/gateway"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
@@ -32,7 +33,7 @@ func (l *looks) funcs() template.FuncMap {
 		"graphURL": graphURL,
 		"eventURL": eventURL,
 		"do":       doURL,
-		"leads":    l.leads, "workerState": workerState,
+		"leads":    l.leads, "workerState": workerState, "causeState": stateOfCause, "outcomeState": outcomeState, "tree": tree, "own": ownChange, "timer": timerName, "per": per,
 	}
 }
 
@@ -57,6 +58,40 @@ func workerState(s fleet.State) string {
 		return "failed"
 	}
 	return "dormant"
+}
+
+// outcomeState is the mark of an event that has ended.
+func outcomeState(outcome string) string {
+	switch model.Outcome(outcome) {
+	case model.Handled:
+		return "clean"
+	case "":
+		return "waiting"
+	case model.Failed, model.Refused:
+		return "failed"
+	}
+	return "dormant"
+}
+
+// ownChange reports whether a run has changed the document of its name, and nothing else.
+func ownChange(s history.Step) bool {
+	return s.Kind == history.StepComputation && len(s.Changes) == 1 && s.More == 0 && s.Changes[0].Document == s.Name && s.Changes[0].Path == ""
+}
+
+// timerName is the name of a timer; that of a job says so.
+func timerName(name string) string {
+	if job, is := strings.CutPrefix(name, "=cron."); is {
+		return "job " + job
+	}
+	return name
+}
+
+// per divides a duration.
+func per(d time.Duration, n uint64) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	return d / time.Duration(n)
 }
 
 // pretty is a value as JSON of several lines.

@@ -82,7 +82,7 @@ func (f *frozenSets) take(key, visitor string) *frozen {
 func (a *act) freeze(set frozen, what string) (*preview, error) {
 	n := len(set.letters)
 	if n == 0 {
-		return nil, badForm("There is nothing to %s: no such letter is open, or you may not operate their spaces", set.verb)
+		return nil, invalidForm("There is nothing to %s: no such letter is open, or you may not operate their spaces", set.verb)
 	}
 	spaces := map[string]bool{}
 	for _, l := range set.letters {
@@ -220,7 +220,7 @@ func (js *jobs) of(key string) (list []*job) {
 func startJob(_ context.Context, a *act) (*done, error) {
 	set := a.frozen.take(a.Get("set"), a.Visitor.Key())
 	if set == nil {
-		return nil, badForm("This preview was confirmed before, or is older than %d minutes; nothing was done. Look again", int(thaw/time.Minute))
+		return nil, invalidForm("This preview was confirmed before, or is older than %d minutes; nothing was done. Look again", int(thaw/time.Minute))
 	}
 	j := &job{ID: rand.Text()[:10], Verb: set.verb, What: set.what, By: cmp.Or(a.Visitor.Name(), "an operator"), Total: len(set.letters), key: a.Visitor.Key(), Begun: time.Now()}
 	if set.verb == "redrive" {

@@ -132,7 +132,11 @@ func health(f *fleet.Fleet, t *tally, list []concern) (title, state string) {
 	case stuck > 1:
 		return fmt.Sprintf("%s spaces are stuck", display.Grouped(stuck)), "parked"
 	case len(list) == 1:
-		return "1 thing needs attention", list[0].State
+		text := list[0].Text
+		if list[0].Key != "dead" {
+			text = list[0].What + ": " + text
+		}
+		return cut(display.FirstLine(text), 90), list[0].State
 	case len(list) > 1:
 		return fmt.Sprintf("%d things need attention", len(list)), list[0].State
 	case t.Spaces == 0:

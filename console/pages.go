@@ -2,15 +2,19 @@ package console
 
 // allPages returns the pages, those of the navigation in its order.
 func allPages() []page {
-	return append([]page{
+	return []page{
 		overviewPage(),
 		spacesPage(),
-	}, operatingPages()...)
+		spacePage(),
+		documentPage(),
+		graphPage(),
+	}
 }
 
 // allActions returns the actions.
 func allActions() []action {
-	return append([]action{
+	return []action{
 		observeAction(),
-	}, operatingActions()...)
+		sendAction(),
+	}
 }

@@ -18,7 +18,7 @@ func programsPage() page {
 	return page{
 		name: "programs", pattern: "/programs", nav: "Programs", icon: "M5 4L1 8l4 4M11 4l4 4-4 4M9 2L7 14",
 		open: func(c *Console, q *query) (view, error) {
-			return view{load: func(ctx context.Context) (*shown, error) { return c.programs(ctx, "", q) }, every: 3 * time.Second}, nil
+			return view{load: func(ctx context.Context) (*shown, error) { return c.listPrograms(ctx, "", q) }, every: 3 * time.Second}, nil
 		},
 	}
 }
@@ -30,7 +30,7 @@ func programPage() page {
 			if err := need("program", q.Path("program")); err != nil {
 				return view{}, err
 			}
-			return view{load: func(ctx context.Context) (*shown, error) { return c.programs(ctx, q.Path("program"), q) }, every: 3 * time.Second}, nil
+			return view{load: func(ctx context.Context) (*shown, error) { return c.listPrograms(ctx, q.Path("program"), q) }, every: 3 * time.Second}, nil
 		},
 	}
 }
@@ -76,7 +76,7 @@ type choiceRow struct {
 }
 
 // programs loads the list of versions and rules, of one program or of all.
-func (c *Console) programs(ctx context.Context, name string, q *query) (*shown, error) {
+func (c *Console) listPrograms(ctx context.Context, name string, q *query) (*shown, error) {
 	all, err := program.Versions(ctx, c.cfg.Bus, name)
 	if err != nil {
 		return nil, err
@@ -427,7 +427,7 @@ func (a *act) backRules(ctx context.Context) (list []ruleRow, spaces int, err er
 	if version := a.Get("version"); version != "" {
 		v, err := program.Find(ctx, a.cfg.Bus, program.Target{Program: name, Version: version})
 		if err != nil {
-			return nil, 0, badForm("%v", err)
+			return nil, 0, invalidForm("%v", err)
 		}
 		to = v.Target()
 	}
@@ -450,7 +450,7 @@ func (a *act) backRules(ctx context.Context) (list []ruleRow, spaces int, err er
 		list = append(list, row)
 	}
 	if len(list) == 0 {
-		return nil, 0, badForm("There is nothing to go back to: no rule has spaces run program %s, or none has run another version", name)
+		return nil, 0, invalidForm("There is nothing to go back to: no rule has spaces run program %s, or none has run another version", name)
 	}
 	return list, spaces, nil
 }
@@ -496,7 +496,7 @@ func doRollback(ctx context.Context, a *act) (*done, error) {
 		r := &rules[i]
 		_, err := program.Decide(ctx, a.cfg.Bus, r.Spaces, func(is program.Rule) (program.Choice, error) {
 			if is.Program != a.Get("program") {
-				return program.Choice{}, badForm("Spaces %s run %s meanwhile", r.Spaces, is.Target)
+				return program.Choice{}, invalidForm("Spaces %s run %s meanwhile", r.Spaces, is.Target)
 			}
 			return program.Choice{Target: r.Back, Pinned: is.Pinned, By: by, At: time.Now(), Note: a.Get("note")}, nil
 		})

@@ -100,13 +100,13 @@ func doSignal(ctx context.Context, a *act) (*done, error) {
 	if text := strings.TrimSpace(a.Get("value")); text != "" {
 		v, err := model.ParseValue([]byte(text))
 		if err != nil {
-			return nil, badForm("The value is not JSON: %v. A text needs quotes", err)
+			return nil, invalidForm("The value is not JSON: %v. A text needs quotes", err)
 		}
 		value = v
 	}
 	signal := a.Get("signal")
 	if signal == "" {
-		return nil, badForm("Name the signal")
+		return nil, invalidForm("Name the signal")
 	}
 	if err := in.Signal(ctx, id, signal, value); err != nil {
 		return nil, runRefused(err)
@@ -114,15 +114,15 @@ func doSignal(ctx context.Context, a *act) (*done, error) {
 	return &done{Text: fmt.Sprintf("%s has received signal %s", id, signal), To: a.runBack(), Command: a.runCommand("signal", signal, a.Get("value"))}, nil
 }
 
-// badForm is the error about what a visitor has entered.
-func badForm(format string, args ...any) error {
+// invalidForm is the error about what a visitor has entered.
+func invalidForm(format string, args ...any) error {
 	return &model.ServiceError{Code: model.CodeBadRequest, Text: fmt.Sprintf(format, args...)}
 }
 
 // runRefused makes the refusal of an operation an error with a code.
 func runRefused(err error) error {
 	if r, is := errors.AsType[*flow.Refusal](err); is {
-		return badForm("%s", r.Message)
+		return invalidForm("%s", r.Message)
 	}
 	return err
 }
@@ -133,7 +133,7 @@ func previewRunCancel(ctx context.Context, a *act) (*preview, error) {
 		return nil, err
 	}
 	if s.State != runs.Running {
-		return nil, badForm("%s has ended: it is %s", s.ID, s.State)
+		return nil, invalidForm("%s has ended: it is %s", s.ID, s.State)
 	}
 	p := &preview{
 		Title: "Cancel " + s.ID, Button: "Cancel the run", Grave: true, Back: a.runBack(), CLI: a.runCommand("cancel"),
@@ -174,7 +174,7 @@ func previewRunRetry(ctx context.Context, a *act) (*preview, error) {
 		return nil, err
 	}
 	if s.State != runs.Failed && s.State != runs.Cancelled {
-		return nil, badForm("%s is %s; only a run that has failed or was cancelled goes on", s.ID, s.State)
+		return nil, invalidForm("%s is %s; only a run that has failed or was cancelled goes on", s.ID, s.State)
 	}
 	p := &preview{
 		Title: "Try again what " + s.ID + " has failed with", Button: "Retry", Back: a.runBack(), CLI: a.runCommand("retry"),
@@ -224,7 +224,7 @@ func previewRunReset(ctx context.Context, a *act) (*preview, error) {
 func (a *act) step() (int, error) {
 	step, err := strconv.Atoi(a.Get("step"))
 	if err != nil || step < 1 {
-		return 0, badForm("%q is no step of a run", cut(a.Get("step"), 20))
+		return 0, invalidForm("%q is no step of a run", cut(a.Get("step"), 20))
 	}
 	return step, nil
 }

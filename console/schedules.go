@@ -224,7 +224,7 @@ func doSchedule(verb string, f func(context.Context, flow.Schedules, string, *ac
 		}
 		text, err := f(ctx, flow.SchedulesIn(client.Space(a.Get("space"))), name, a)
 		if r, is := errors.AsType[*flow.ScheduleRefusal](err); is {
-			return nil, badForm("%s", r.Message)
+			return nil, invalidForm("%s", r.Message)
 		}
 		if err != nil {
 			return nil, err

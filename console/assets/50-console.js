@@ -35,6 +35,12 @@
   const over = () => document.querySelector("[data-rows]:hover");
   const flash = [];
   const morph = (el, html) => {
+    if (el instanceof SVGElement) { // a part of a drawing: it is parsed as one, and has no state of its own
+      const t = document.createElement("template");
+      t.innerHTML = "<svg>" + html + "</svg>";
+      el.replaceChildren(...t.content.firstChild.childNodes);
+      return;
+    }
     const open = new Set([...el.querySelectorAll("details[open]")].map((d) => d.dataset.keep || d.id).filter(Boolean));
     const marked = el.querySelector(".here");
     const key = marked && marked.id;
