@@ -90,6 +90,7 @@ func New(cfg Config) (*Console, error) {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.shared, c.hub = newShared(cfg.Bus), newHub(c)
 	c.memory = newMemory(c)
+	c.undo = undoTime
 	c.pages = append(allPages(), operatingPages()...)
 	var err error
 	if c.looks, err = newLooks(c); err != nil {

@@ -69,6 +69,7 @@ func (l *eventLoader) load(ctx context.Context) (*shown, error) {
 	}
 	d := &eventData{Ref: ref, Tree: t, Root: t.Root, q: l.q, horizon: l.c.cfg.Bus.Horizon()}
 	d.hide(t.Root)
+	t.CausedBy = slices.DeleteFunc(t.CausedBy, func(r history.EventRef) bool { return l.q.visitor.MayReadAll(r.Space) != nil })
 	d.reasons(ctx, l.c)
 	d.payload(ctx, l.c)
 	d.fill()
@@ -95,6 +96,7 @@ type eventData struct {
 	Root    *history.TreeNode
 	Payload model.Value
 	Gone    string // why the payload is not there
+	Trace   eventTrace
 	Why     map[history.EventRef]*questions.Event
 	Rows    []treeRow
 	Cut     int
@@ -108,6 +110,32 @@ type eventData struct {
 
 	q       *query
 	horizon time.Duration
+}
+
+// eventTrace is the trace to which an event belongs.
+type eventTrace struct {
+	ID string // "" for none
+	// Cause is the trace of the event that has caused it, and Of that event; it differs where a trace was lost.
+	Cause string
+	Of    *history.EventRef
+}
+
+// Lost reports whether the trace of the cause does not go on.
+func (t *eventTrace) Lost() bool { return t.Of != nil && t.Cause != t.ID }
+
+// traceOf returns the id in a W3C traceparent, "" if there is none.
+func traceOf(parent string) string {
+	parts := strings.Split(parent, "-")
+	if len(parts) < 4 || len(parts[1]) != 32 {
+		return ""
+	}
+	return parts[1]
+}
+
+// Next reports whether the space is to handle the event next.
+func (d *eventData) Next() bool {
+	w := d.Why[d.Root.EventRef]
+	return d.Root.State == lineage.Queued && w != nil && w.Ahead == 0
 }
 
 // Failed counts the events that failed or were refused, and were not sent again.
@@ -185,9 +213,23 @@ func (d *eventData) reasons(ctx context.Context, c *Console) {
 	}
 }
 
-// payload reads the payload of the root.
+// payload reads the payload of the root, and its trace.
 func (d *eventData) payload(ctx context.Context, c *Console) {
-	text, err := history.Payload(ctx, c.cfg.Bus, d.Root.EventRef)
+	n := d.Root
+	m, there, err := c.cfg.Bus.FindEvent(ctx, n.Space, n.Stream, n.Event)
+	text := m.Payload
+	if err == nil && (!there || m.Invalid != "") {
+		text, err = history.Payload(ctx, c.cfg.Bus, n.EventRef)
+	}
+	if there {
+		d.Trace.ID = traceOf(m.Trace.Parent)
+	}
+	if there && len(d.Tree.CausedBy) > 0 {
+		by := d.Tree.CausedBy[0]
+		if cause, is, err := c.cfg.Bus.FindEvent(ctx, by.Space, by.Stream, by.Event); err == nil && is {
+			d.Trace.Cause, d.Trace.Of = traceOf(cause.Trace.Parent), &by
+		}
+	}
 	switch {
 	case err != nil && history.IsGone(err):
 		d.Gone = "The payload is not in the lane any more."

@@ -22,6 +22,7 @@ func eventActions() []action {
 		{name: "dismiss", may: mayOperate, preview: previewDismiss, do: doDismiss},
 		{name: "redrive-tree", may: mayOperate, preview: previewRedriveTree, do: startJob},
 		{name: "cancel", may: mayOperate, preview: previewCancel, do: doCancel},
+		{name: "skip", may: mayOperate, preview: previewSkip, do: doSkip},
 		{name: "cancel-tree", may: mayOperate, preview: previewCancelTree, do: doCancelTree},
 	}
 }
@@ -166,6 +167,44 @@ func doCancel(ctx context.Context, a *act) (*done, error) {
 	case rc.Outcome != model.Cancelled:
 		d.Text = fmt.Sprintf("%s was not cancelled: it had ended before, %s", r.Event, rc.Outcome)
 	}
+	return d, nil
+}
+
+// first returns an error unless the event of the form is the one that its space is to handle next.
+func (a *act) first(ctx context.Context) error {
+	r := a.ref()
+	switch first, err := history.FirstOpen(ctx, a.cfg.Bus, r.Space); {
+	case err != nil:
+		return err
+	case first == nil:
+		return invalidForm("No event waits to be handled in space %s; nothing was skipped", r.Space)
+	case first.ID != r.Event || first.Stream != r.Stream:
+		return invalidForm("The first event of space %s is %s of stream %s, not %s; nothing was skipped", r.Space, first.ID, first.Stream, r.Event)
+	}
+	return nil
+}
+
+func previewSkip(ctx context.Context, a *act) (*preview, error) {
+	if err := a.first(ctx); err != nil {
+		return nil, err
+	}
+	r := a.ref()
+	return &preview{
+		Title: fmt.Sprintf("Skip %s, the first event of %s", r.Event, r.Space), Button: "Skip the event", Grave: true, Back: a.eventBack(), CLI: fmt.Sprintf("settle skip %s %s", r.Space, shellWord(r.Event)),
+		Text: "It ends as cancelled, and the events behind it are handled. If its handler is running, that ends first. This cannot be undone.",
+		Ask:  []field{{Name: "reason", Label: "Reason", Value: "by an operator", Hint: "is stored in the receipt"}},
+	}, nil
+}
+
+func doSkip(ctx context.Context, a *act) (*done, error) {
+	if err := a.first(ctx); err != nil {
+		return nil, err
+	}
+	d, err := doCancel(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	d.Command = fmt.Sprintf("settle skip %s %s", a.Get("space"), shellWord(a.Get("event")))
 	return d, nil
 }
 

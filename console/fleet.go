@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/settlehq/settle/internal/display"
@@ -40,6 +41,38 @@ type partitionRow struct {
 	Mark, Word string
 	By         string
 	Most       string
+	// Stalled is since when no coordinator has processed an entry of its log, although there are some; zero if that is not so, or for less than
+	// stalledAfter.
+	Stalled time.Time
+}
+
+// stalledAfter is how long a coordinator may process nothing: longer than it takes to announce what it has processed.
+const stalledAfter = 10 * time.Second
+
+// stalls has, by partition, the position of the coordinators, and since when that is the same with entries after it.
+type stalls struct {
+	mu    sync.Mutex
+	at    map[int]uint64
+	since map[int]time.Time
+}
+
+// note notes the position of a partition, and returns since when it has stalled.
+func (s *stalls) note(p *fleet.Partition, now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at == nil {
+		s.at, s.since = map[int]uint64{}, map[int]time.Time{}
+	}
+	if p.Unread != "" {
+		return time.Time{}
+	}
+	if was, known := s.at[p.Number]; !known || was != p.Released || p.Unreleased == 0 {
+		s.at[p.Number], s.since[p.Number] = p.Released, now
+	}
+	if since := s.since[p.Number]; now.Sub(since) >= stalledAfter {
+		return since
+	}
+	return time.Time{}
 }
 
 // fleetData is what the page shows.
@@ -52,6 +85,7 @@ type fleetData struct {
 	Worker       *memberRow
 	Grid         bool // there are many partitions
 	Binaries     []string
+	Takes        *takesData
 }
 
 // manyPartitions is from how many partitions on they are a grid.
@@ -82,15 +116,18 @@ func (c *Console) fleetNow(ctx context.Context, q *query) (*shown, error) {
 		d.Coordinators = append(d.Coordinators, rowOfMember(&f.Coordinators[i], q))
 	}
 	for i := range f.Partitions {
-		d.Partitions = append(d.Partitions, rowOfPartition(&f.Partitions[i]))
+		r := rowOfPartition(&f.Partitions[i])
+		r.Stalled = c.stalls.note(r.Partition, f.At)
+		d.Partitions = append(d.Partitions, r)
 	}
 	_, d.Rewinds = fleet.RewindText(f.Rewinds)
+	d.Takes = c.takes.now(ctx, c, f)
 	if d.Worker != nil { // the slice has stopped growing
 		d.Worker = &d.Workers[slices.IndexFunc(d.Workers, func(r memberRow) bool { return r.Here })]
 	}
 	s := &shown{Name: "Fleet", CLI: "settle fleet", Data: d, Parts: []part{
 		{ID: "workers", Template: "fleet-workers", Data: d}, {ID: "worker", Template: "fleet-worker", Data: d}, {ID: "coordinators", Template: "fleet-coordinators", Data: d},
-		{ID: "partitions", Template: "fleet-partitions", Data: d}, {ID: "stuck", Template: "fleet-stuck", Data: d},
+		{ID: "partitions", Template: "fleet-partitions", Data: d}, {ID: "stuck", Template: "fleet-stuck", Data: d}, {ID: "takes", Template: "fleet-takes", Data: d.Takes},
 	}}
 	s.Title, s.State = d.title()
 	return s, nil
@@ -147,11 +184,22 @@ func (r *memberRow) OfPartitions() []status.Partition {
 	return r.Figures.Partitions
 }
 
-// Noted are remarks about a worker.
+// Noted are remarks about a worker or a coordinator.
 func (r *memberRow) Noted() (list []string) {
+	if n := r.Noticed; n != nil {
+		if n.Denied != "" {
+			list = append(list, "its NATS user lacks a permission: "+n.Denied)
+		}
+		for _, p := range n.PassedOver {
+			list = append(list, fmt.Sprintf("it has passed over %s that it cannot read: %s", display.Count(int(p.Count), "message"), p.Reason)) //nolint:gosec // a count
+		}
+	}
+	for _, l := range r.Full {
+		list = append(list, fmt.Sprintf("%s, the first of them to space %s, wait for room in the lane of partition %d", display.Count(l.Waiting, "event"), l.Space, l.Partition))
+	}
 	g := r.Figures
 	if g == nil {
-		return nil
+		return list
 	}
 	if g.Unstored != "" {
 		list = append(list, "the store refuses to store: "+g.Unstored)
@@ -167,6 +215,16 @@ func (r *memberRow) Noted() (list []string) {
 		list = append(list, "its clock is ahead by at least "+duration(r.Ahead))
 	}
 	return list
+}
+
+// Stalled is the partition whose sends have waited for longest, nil if there is none.
+func (d *fleetData) Stalled() (p *partitionRow) {
+	for i := range d.Partitions {
+		if r := &d.Partitions[i]; !r.Stalled.IsZero() && (p == nil || r.Stalled.Before(p.Stalled)) {
+			p = r
+		}
+	}
+	return p
 }
 
 func (d *fleetData) title() (title, state string) {
@@ -198,6 +256,9 @@ func (d *fleetData) title() (title, state string) {
 		return strings.Join(silent, ", ") + " does not answer; other workers have its partitions", "failed"
 	case !coordinators:
 		return "No coordinator answers: spaces do not receive what others send", "failed"
+	case d.Stalled() != nil:
+		p := d.Stalled()
+		return fmt.Sprintf("The coordinator is behind: it has not released %s of partition %d", display.Count(int(p.Unreleased), "commit"), p.Number), "parked" //nolint:gosec // a count
 	case d.Fleet.StuckCount > 0:
 		return fmt.Sprintf("%s stuck, of %s", isAre(d.Fleet.StuckCount, "space"), display.Count(here, "worker")), "parked"
 	case behind > 0:

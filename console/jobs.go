@@ -24,8 +24,8 @@ const (
 	errorsInRow = 20
 )
 
-// undoTime is how long a job waits before it begins, so that it can be stopped before it has an effect. Tests shorten it.
-var undoTime = 5 * time.Second
+// undoTime is how long a job waits before it begins, so that it can be stopped before it has an effect.
+const undoTime = 5 * time.Second
 
 // frozen are the letters of a preview. What fails later is not among them.
 type frozen struct {
@@ -95,7 +95,7 @@ func (a *act) freeze(set frozen, what string) (*preview, error) {
 	switch set.verb {
 	case "redrive":
 		p.Title = fmt.Sprintf("Send %s again to %s", events, display.Count(len(spaces), "space"))
-		p.Text = fmt.Sprintf("%s. It begins %d s after you confirm, and can be stopped until then and later. What is sent is sent. Events that fail from now on are not among them.", capital(what), int(undoTime/time.Second))
+		p.Text = fmt.Sprintf("%s. It begins %d s after you confirm, and can be stopped until then and later. What is sent is sent. Events that fail from now on are not among them.", capital(what), int(a.undo/time.Second))
 		p.Button = "Redrive " + display.Grouped(n)
 	default:
 		p.Title = fmt.Sprintf("Dismiss %s of %s", events, display.Count(len(spaces), "space"))
@@ -224,7 +224,7 @@ func startJob(_ context.Context, a *act) (*done, error) {
 	}
 	j := &job{ID: rand.Text()[:10], Verb: set.verb, What: set.what, By: cmp.Or(a.Visitor.Name(), "an operator"), Total: len(set.letters), key: a.Visitor.Key(), Begun: time.Now()}
 	if set.verb == "redrive" {
-		j.Begun = j.Begun.Add(undoTime)
+		j.Begun = j.Begun.Add(a.undo)
 	}
 	ctx, cancel := context.WithCancel(a.ctx)
 	j.cancel = cancel

@@ -1,6 +1,9 @@
 package console
 
-import "html/template"
+import (
+	"html/template"
+	"time"
+)
 
 // operations has what the pages about events, workflows, programs and the fleet keep between requests.
 type operations struct {
@@ -8,9 +11,12 @@ type operations struct {
 	without      lately
 	frozen       frozenSets
 	jobs         jobs
+	undo         time.Duration // how long a job waits before it begins
 	dead         deadCache
 	compilations compilations
 	doctor       doctorCache
+	takes        takes
+	stalls       stalls
 }
 
 // operatingPages are the pages about events, workflows, programs and processes, in the order of the navigation.
