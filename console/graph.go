@@ -39,7 +39,7 @@ type graphView struct {
 
 const (
 	// foldAbove is the number of nodes above which the rows of a node are drawn as one, and drawMost the largest number that is drawn.
-	foldAbove, drawMost = 60, 150
+	foldAbove, drawMost = 60, 300
 	// nearby is how far a part of a graph extends around the chosen node.
 	nearby = 2
 	// listMost bounds the nodes in the list.
@@ -287,7 +287,9 @@ func fold(all []*graphNode, of map[string]*graphNode, ran map[string]bool) (out 
 // near returns what is around a node; the one that needs attention most if none is chosen.
 func near(all []*graphNode, arrows []labelled, around *graphNode) (out []*graphNode, name string) {
 	if around == nil {
-		around = slices.MinFunc(all, func(a, b *graphNode) int { return cmp.Or(cmp.Compare(worryOf(a), worryOf(b)), cmp.Compare(b.Height, a.Height)) })
+		around = slices.MinFunc(all, func(a, b *graphNode) int {
+			return cmp.Or(cmp.Compare(worryOf(a), worryOf(b)), cmp.Compare(b.Height, a.Height))
+		})
 	}
 	neighbours := map[*graphNode][]*graphNode{}
 	for _, a := range arrows {

@@ -307,4 +307,3 @@ func (f *sendForm) FieldList() string {
 	}
 	return strings.Join(parts, ",")
 }
-
