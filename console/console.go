@@ -156,6 +156,17 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
+// errUnreachable is why nothing can be read while the connection is lost. Requests would wait for it to come back.
+var errUnreachable = errors.New("no NATS server can be reached")
+
+// reachable returns an error while the connection is lost.
+func (c *Console) reachable() error {
+	if b, knows := c.cfg.Bus.(interface{ Reachable() bool }); knows && !b.Reachable() {
+		return errUnreachable
+	}
+	return nil
+}
+
 // client returns the client that sends in the name of a principal.
 func (c *Console) client(principal string) (*settle.Client, error) {
 	c.mu.Lock()

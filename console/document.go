@@ -96,7 +96,10 @@ func (d *documentView) load(ctx context.Context) (*shown, error) {
 	}
 	s := &shown{Name: d.space + "/" + d.doc, CLI: "settle history " + d.space + " " + d.doc, Crumbs: []crumb{{"Spaces", "/spaces"}, {d.space, pathOf("spaces", d.space)}}}
 	s.Title, s.State = d.title(data)
-	past := map[string]any{"Space": d.space, "Rows": rows, "End": string(d.past.End), "Older": ""}
+	past := map[string]any{"Space": d.space, "Rows": rows, "End": string(d.past.End), "Older": "", "Newest": ""}
+	if d.q.Param("before") != "" {
+		past["Newest"] = d.q.With("before", "")
+	}
 	if d.past.End != history.EndFirst && d.past.End != history.EndPurged && d.past.Next > 0 {
 		past["Older"] = d.q.With("before", strconv.FormatUint(d.past.Next, 10))
 	}

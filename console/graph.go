@@ -39,7 +39,7 @@ type graphView struct {
 
 const (
 	// foldAbove is the number of nodes above which the rows of a node are drawn as one, and drawMost the largest number that is drawn.
-	foldAbove, drawMost = 60, 150
+	foldAbove, drawMost = 60, 300
 	// nearby is how far a part of a graph extends around the chosen node.
 	nearby = 2
 	// listMost bounds the nodes in the list.

@@ -5,7 +5,7 @@ import "net/http"
 // keys are those that assets/console.js knows, with their effect.
 var keys = [][2]string{
 	{"/", "find"}, {"j k", "next and previous row"}, {"Enter", "open the row"}, {"x", "select the row"}, {"w", "why: the reason of the row, or of the selected node"},
-	{"c", "copy the command that prints the same"}, {"p", "pause, and go on"}, {"[ ]", "step through the log"}, {"g", "then o, s: overview, spaces"}, {"?", "this page"},
+	{"c", "copy the command that prints the same"}, {"p", "pause, and go on"}, {"[ ]", "back, and on: pages of a list, older and newer values"}, {"g", "then o, s: overview, spaces"}, {"?", "this page"},
 }
 
 // meanings are the marks, with a word and what they stand for.

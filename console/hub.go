@@ -185,7 +185,11 @@ func (t *topic) loadLocked(ctx context.Context) error {
 	last := t.last
 	t.mu.Unlock()
 	at := time.Now()
-	s, err := t.view.load(ctx)
+	var s *shown
+	err := t.hub.c.reachable()
+	if err == nil {
+		s, err = t.view.load(ctx)
+	}
 	var parts []rendered
 	if err == nil {
 		parts, err = t.render(s, last)

@@ -172,7 +172,7 @@ func concerns(f *fleet.Fleet, t *tally) (list []concern) {
 		if s.Event != "" {
 			text = s.Stream + " " + s.Event + ": " + s.Reason
 		}
-		add(concern{Key: "stuck " + s.Space, State: stateOfCause(s.Cause), What: s.Space, URL: pathOf("spaces", s.Space), Text: text, Since: s.Since, Why: pathOf("spaces", s.Space) + "#lane", CLI: "settle lane " + s.Space})
+		add(concern{Key: "stuck " + s.Space, State: stateOfCause(s.Cause), What: s.Space, URL: pathOf("spaces", s.Space), Text: text, Since: s.Since, Why: pathOf("spaces", s.Space) + "#what-waits", CLI: "settle lane " + s.Space})
 	}
 	for i := range f.Workers {
 		list = append(list, workerConcerns(&f.Workers[i])...)

@@ -57,7 +57,7 @@ func (s *shared) Rules(ctx context.Context, age time.Duration) (*program.Table, 
 }
 
 // readPatience bounds one reading.
-const readPatience = 8 * time.Second
+const readPatience = 5 * time.Second
 
 // cached is a value that is read on demand. A failed reading is not kept.
 type cached[T any] struct {

@@ -237,6 +237,7 @@ func (s *spaceView) load(ctx context.Context) (*shown, error) {
 		{ID: "documents", Template: "space-documents", Data: s.documents(a)},
 		{ID: "lane", Template: "space-lane", Data: laneData{s.space, a.Lane, waitingNow(a.Lane), a.LaneError}},
 		{ID: "timers", Template: "space-timers", Data: map[string]any{"Rows": s.timers(), "Space": s.space}},
+		{ID: "tasks", Template: "space-tasks", Data: s.tasks()},
 		{ID: "recent", Template: "space-recent", Data: s.recentData()},
 		{ID: "send", Template: "space-send", Data: s.c.sendForm(ctx, s.space, s.q, s.recent)},
 	}

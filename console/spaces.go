@@ -138,6 +138,9 @@ func markedSpaces(f *fleet.Fleet) map[string]spaceRow {
 			continue
 		}
 		for _, b := range fig.Busiest {
+			if b.Events == 0 {
+				continue
+			}
 			all[b.Space] = spaceRow{State: "running", Word: "busy", Text: display.Count(b.Events, "event") + " wait"}
 		}
 		for _, l := range fig.Late {
