@@ -78,7 +78,7 @@ func (s *Rules) MayReadAll(principal, space string) error {
 	return fmt.Errorf("%s may not ask about space %s: no rule allows it to read %s/* (settle who-may)", nameOf(principal), space, space)
 }
 
-// MayReadEverything returns nil if a principal, "" for none, may read every document of every space.
+// MayReadEverything returns nil if a principal, "" for none, may read every document of every space, those that will exist included.
 func (s *Rules) MayReadEverything(principal string) error {
 	if !s.Closed() || principal == model.Operator {
 		return nil
@@ -88,7 +88,23 @@ func (s *Rules) MayReadEverything(principal string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s may not ask about all spaces: no rule allows it to read */* (settle who-may)", nameOf(principal))
+	return fmt.Errorf("%s may not see the whole deployment: no rule allows it to read */* (settle who-may)", nameOf(principal))
+}
+
+// SeesSpace reports whether a principal, "" for none, may read any document of a space.
+func (s *Rules) SeesSpace(principal, space string) bool {
+	if !s.Closed() || principal == model.Operator {
+		return true
+	}
+	for i := range s.all {
+		if r := &s.all[i]; r.concerns(principal) && slices.ContainsFunc(r.Read, func(p string) bool {
+			of, _, _ := strings.Cut(p, "/")
+			return matches(of, space)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Rule) send() []string { return r.Send }

@@ -50,6 +50,9 @@ func Connect(ctx context.Context, cfg Config) (*Bus, error) {
 	return connectOnce(ctx, cfg)
 }
 
+// Config returns the configuration of the connection, for another connection to the same deployment.
+func (b *Bus) Config() Config { return b.cfg }
+
 // newBus returns a bus that is not connected yet.
 func newBus(cfg Config) *Bus {
 	s := &wire.Streams{Link: wire.NewLink(wire.LinkConfig{Name: cfg.Name, Version: cfg.Version, Prefix: cfg.Prefix, AckTimeout: cfg.AckTimeout, Log: cfg.Logger})}

@@ -145,10 +145,10 @@ func unchanged[T any](ctx context.Context, r Runs, id string, get func(id string
 		if err != nil {
 			return none, err
 		}
-		out, err := get(id, func(doc string) (settle.Value, error) {
+		out, err := get(id, once(func(doc string) (settle.Value, error) {
 			v, _, err := r.space.Get(ctx, doc)
 			return v, err
-		})
+		}))
 		if err == nil || errors.Is(err, ErrNoRun) || ctx.Err() != nil {
 			return out, err
 		}
@@ -157,4 +157,12 @@ func unchanged[T any](ctx context.Context, r Runs, id string, get func(id string
 			return out, err
 		}
 	}
+}
+
+// Timeline are the attempts of a run, see [runs.Timeline].
+type Timeline = runs.Timeline
+
+// Timeline returns the attempts of actions and the children of a run, with their arguments and results, as far as its steps are kept.
+func (r Runs) Timeline(ctx context.Context, id string) (*Timeline, error) {
+	return unchanged(ctx, r, id, runs.ReadTimeline)
 }

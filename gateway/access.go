@@ -21,6 +21,7 @@ type caller struct {
 	// token, where everything is allowed.
 	principal  *principal
 	sends      bool // of a caller without a principal
+	operator   bool // Config.Operator, of a caller without a principal
 	rules      *access.Rules
 	usage      *usage
 	reidentify func() *caller // identifies the origin of the request anew
@@ -34,6 +35,14 @@ func (c *caller) name() string {
 	return c.principal.Name
 }
 
+// ruled returns the name that the rules of the deployment are asked about.
+func (c *caller) ruled() string {
+	if c.principal == nil && c.operator {
+		return model.Operator
+	}
+	return c.name()
+}
+
 // asRules reports whether the entry of the file leaves the rights of its principal to the rules of the deployment.
 func (c *caller) asRules() bool {
 	return c.rules.Closed() && c.principal.Send == nil && c.principal.Read == nil
@@ -41,7 +50,7 @@ func (c *caller) asRules() bool {
 
 // mayRead returns why the caller may not read a document, "" if it may.
 func (c *caller) mayRead(space, document string) string {
-	if err := c.rules.MayRead(c.name(), space, document); err != nil {
+	if err := c.rules.MayRead(c.ruled(), space, document); err != nil {
 		return err.Error()
 	}
 	if c.principal == nil || c.asRules() || may(c.principal.Read, space, document) {
@@ -100,8 +109,8 @@ func (c *caller) maySend(space, stream string) string {
 	switch {
 	case c.principal == nil && !c.sends:
 		return "the token of the gateway gives access to documents only; sending events needs a principal of the file of principals (--http-principals)"
-	case c.rules.MaySend(c.name(), space, stream) != nil:
-		return c.rules.MaySend(c.name(), space, stream).Error()
+	case c.rules.MaySend(c.ruled(), space, stream) != nil:
+		return c.rules.MaySend(c.ruled(), space, stream).Error()
 	case c.principal == nil || c.asRules() || may(c.principal.Send, space, stream):
 		return ""
 	}

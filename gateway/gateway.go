@@ -33,6 +33,11 @@ type Config struct {
 	Principals string `help:"File (JSON) with the principals that may send and read over HTTP: their tokens, rights and limits. It is read again when it changes. Default: the token reads all documents and sends nothing; without a token, all programs of this machine read and send."`
 	// Access has the rules of the deployment, besides those of the file of principals; nil has none.
 	Access *access.Book `kong:"-"`
+	// Pages, if not nil, answers requests for all paths outside of /v1, behind the same checks of hosts and origins. VisitorOf has the origin of
+	// such a request, with its rights; requests without a valid token are passed on, too, so that pages can ask for one.
+	Pages http.Handler `kong:"-"`
+	// Operator gives requests on a loopback address without any token the rights of the operator, whom rules do not concern.
+	Operator bool `kong:"-"`
 	// Origins are the origins of pages, besides the gateway's own, that are allowed to read, such
 	// as https://board.example.com.
 	Origins []string `kong:"-"`
@@ -163,7 +168,7 @@ func (g *Gateway) Serve(ctx context.Context, leaving <-chan struct{}, source Sou
 	<-ended
 }
 
-// Handler returns the handler, for programs with a server of their own. Without an ingress it takes no events.
+// Handler returns the handler, for programs with a server of their own. Without a source it serves no documents, and without an ingress it takes no events.
 func (g *Gateway) Handler(source Source, ingress Ingress) http.Handler {
 	return g.handler(context.Background(), source, ingress)
 }
@@ -172,13 +177,18 @@ func (g *Gateway) Handler(source Source, ingress Ingress) http.Handler {
 func (g *Gateway) handler(waits context.Context, source Source, ingress Ingress) http.Handler {
 	mux := http.NewServeMux()
 	h := handler{source, ingress, waits, g.cfg.WriteTimeout}
-	mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}", h.get)
-	mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}/watch", h.watch)
+	if source != nil {
+		mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}", h.get)
+		mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}/watch", h.watch)
+	}
 	if ingress != nil {
 		mux.HandleFunc("POST /v1/spaces/{space}/streams/{stream}", h.send)
 	}
 	if g.cfg.Questions != nil {
 		(&asking{g.cfg.Questions, g.cfg.WriteTimeout, make(chan struct{}, maxAsking)}).route(mux)
+	}
+	if g.cfg.Pages != nil {
+		mux.Handle("/", g.pages(waits))
 	}
 	return g.guard(mux)
 }

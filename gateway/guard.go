@@ -22,8 +22,13 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		switch origin := r.Header.Get("Origin"); {
 		case !g.knowsHost(r.Host):
 			fail(w, http.StatusForbidden, "this host name is not configured; see --http-host")
-		case !g.allows(origin, r):
+		case !g.allows(origin, r) && !g.isVisit(r):
 			fail(w, http.StatusForbidden, "pages of this origin are not allowed; see --http-origin")
+		case g.isPage(r):
+			if c := g.identify(r); c != nil {
+				r = c.within(r)
+			}
+			next.ServeHTTP(w, r) // which asks a visitor without rights for a token
 		case origin != "" && r.Method == http.MethodOptions:
 			g.share(w, origin)
 			w.Header().Set("Access-Control-Allow-Methods", "GET, POST")
@@ -91,7 +96,7 @@ func (g *Gateway) identify(r *http.Request) *caller {
 		return nil
 	}
 	return &caller{
-		principal: c.principal, sends: c.sends, usage: c.usage, rules: g.cfg.Access.Rules(),
+		principal: c.principal, sends: c.sends, operator: c.operator, usage: c.usage, rules: g.cfg.Access.Rules(),
 		reidentify: func() *caller { return g.identify(r) },
 	}
 }
@@ -99,7 +104,7 @@ func (g *Gateway) identify(r *http.Request) *caller {
 // holder returns the holder of the token of a request, nil if it is missing or not valid.
 func (g *Gateway) holder(r *http.Request) *caller {
 	if g.cfg.Token == "" && g.principals == nil {
-		return &caller{sends: true} // on a loopback address: see Listen
+		return &caller{sends: true, operator: g.cfg.Operator} // on a loopback address: see Listen
 	}
 	token := tokenOf(r)
 	if token == "" {

@@ -37,6 +37,8 @@ type principal struct {
 	// any characters of a name. With rules in the deployment, an entry with neither leaves both to them.
 	Send []string `json:"send"`
 	Read []string `json:"read"`
+	// Operate are the spaces that it may change other than by events, on pages: patterns of names, * for the whole deployment.
+	Operate []string `json:"operate"`
 	// Rate is the number of requests per second, AtATime that of concurrent gets and sends, and Watches that of open
 	// watches. 0 stands for the default.
 	Rate    float64 `json:"requests_per_second"`
@@ -62,6 +64,11 @@ func (p *principal) fill(issued bool) error {
 			if strings.Count(pattern, "/") != 1 || strings.ContainsAny(pattern, `?[]\`) {
 				return fmt.Errorf("%q is no pattern: use SPACE/STREAM in send and SPACE/DOCUMENT in read, with * for any characters", pattern)
 			}
+		}
+	}
+	for _, pattern := range p.Operate {
+		if pattern == "" || strings.ContainsAny(pattern, `/?[]\`) {
+			return fmt.Errorf("%q is no pattern: use SPACE in operate, with * for any characters", pattern)
 		}
 	}
 	if p.Rate < 0 || p.AtATime < 0 || p.Watches < 0 {

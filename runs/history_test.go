@@ -169,3 +169,85 @@ func TestHistory_OfManyRunsIsBounded(t *testing.T) {
 	w.refused(NotKept, "the steps of run r00 are not kept any more", StreamReset, `{"run":"r00","step":1}`)
 	w.clean()
 }
+
+// timeline returns the attempts of a run as text.
+func (w *world) timeline(id string) string {
+	w.Helper()
+	t, err := ReadTimeline(id, func(doc string) (model.Value, error) { return w.s.Value(doc), nil })
+	if err != nil {
+		w.Fatal(err)
+	}
+	lines := []string{fmt.Sprintf("from %d", t.From)}
+	for i := range t.Attempts {
+		a := &t.Attempts[i]
+		text := fmt.Sprintf("%s%s%s#%d line %d: steps %d to %d, %s", a.Action, a.Child, a.Args, a.Number, a.Line, a.Step, a.EndedStep, a.State)
+		if a.Result != nil {
+			text += " " + string(a.Result)
+		}
+		if a.Error != nil {
+			text += " " + a.Error.Error()
+		}
+		if took := a.Ended - a.Started; took > 0 && a.Ended > 0 {
+			text += fmt.Sprintf(" after %d ms", took)
+		}
+		lines = append(lines, text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// The timeline has each attempt with its arguments, its result or error, and the steps that have started and ended it.
+func TestTimeline_HasEveryAttempt(t *testing.T) {
+	t.Parallel()
+	restarts(t, func(t *testing.T, restart bool) {
+		w, s := unstable(t, restart, "    xs = parallel(inc(n), inc(2))\n    b = retry(shaky(n), attempts = 2, backoff = \"1m\")\n    c = wait(\"go\")\n    ys = parallel([inc(x) for x in [c, c]])\n    return ys")
+		s.failures = 1
+		w.start("r", `{"n": 1}`)
+		w.perform()
+		w.advance(time.Minute)
+		w.operate(StreamSignal, `{"run":"r","signal":"go","value":7}`)
+		want := `from 0
+inc[1]#1 line 3: steps 1 to 2, done 2
+inc[2]#1 line 3: steps 1 to 3, done 3
+shaky[1]#1 line 4: steps 3 to 4, failed Offline: no route
+shaky[1]#2 line 4: steps 5 to 6, done 1
+`
+		if got := w.timeline("r"); got != want+"inc[7]#1 line 6: steps 7 to 8, done 8\ninc[7]#1 line 6: steps 7 to 9, done 8" {
+			t.Error(got)
+		}
+		w.start("s", `{"n": 5}`)
+		if got := w.timeline("s"); got != "from 0\ninc[5]#1 line 3: steps 1 to 0, running\ninc[2]#1 line 3: steps 1 to 0, running" {
+			t.Error(got)
+		}
+		w.operate(StreamCancel, `{"run":"s","why":"enough"}`)
+		if got := w.timeline("s"); got != "from 0\ninc[5]#1 line 3: steps 1 to 2, cancelled\ninc[2]#1 line 3: steps 1 to 2, cancelled" {
+			t.Error(got)
+		}
+		w.operate(StreamRetry, `{"run":"s"}`)
+		w.perform()
+		if got := w.timeline("s"); strings.Count(got, "done") < 2 {
+			t.Error(got)
+		}
+	})
+}
+
+// Of steps that are not kept, no attempts are known, and that is told.
+func TestTimeline_BeginsWhereStepsAreKept(t *testing.T) {
+	t.Parallel()
+	w, _ := unstable(t, false, "    return inc(n)")
+	w.start("r", `{"n": 1}`)
+	w.perform()
+	if got := w.timeline("r"); got != "from 0\ninc[1]#1 line 3: steps 1 to 2, done 2" {
+		t.Error(got)
+	}
+	doc := w.s.Value(Doc("r"))
+	read := func(name string) (model.Value, error) {
+		if name == Doc("r") {
+			return model.Object(model.F("workflow", doc.Get("workflow")), model.F("version", doc.Get("version")), model.F("state", doc.Get("state")), model.F("head", doc.Get("head"))), nil
+		}
+		return w.s.Value(name), nil
+	}
+	tl, err := ReadTimeline("r", read)
+	if err != nil || len(tl.Attempts) != 0 {
+		t.Error(tl, err)
+	}
+}

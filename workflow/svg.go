@@ -33,9 +33,22 @@ const (
 	labelWidth = 40 // in characters
 )
 
+// Drawing says how a graph is drawn. The zero value draws it without states.
+type Drawing struct {
+	// Mark returns the state of a node, Note a few characters more about it, such as "37 of 100", and Link the address that it leads to; "" for
+	// none. Each may be nil.
+	Mark       func(fn, node int) Mark
+	Note, Link func(fn, node int) string
+	// Bare leaves the colours to the page that contains the drawing. Its nodes have ids then: "wf-FUNCTION-NODE".
+	Bare bool
+}
+
 // SVG returns a drawing of the graph, with the state of its nodes: mark may be nil. It refers to nothing outside, has
 // colours for light and for dark, and is the same for the same graph and marks.
-func (g *Graph) SVG(mark func(fn, node int) Mark) (string, error) {
+func (g *Graph) SVG(mark func(fn, node int) Mark) (string, error) { return g.Draw(Drawing{Mark: mark}) }
+
+// Draw is SVG with more about nodes.
+func (g *Graph) Draw(how Drawing) (string, error) {
 	nodes := 0
 	for i := range g.Funcs {
 		nodes += len(g.Funcs[i].Nodes)
@@ -43,20 +56,20 @@ func (g *Graph) SVG(mark func(fn, node int) Mark) (string, error) {
 	if nodes > maxDrawn {
 		return "", fmt.Errorf("workflow %s has %d nodes, and a drawing at most %d: use the format dot or text", g.Name, nodes, maxDrawn)
 	}
-	if mark == nil {
-		mark = func(int, int) Mark { return "" }
-	}
-	d := &drawing{}
+	d := &drawing{how: how}
 	width, height := 0.0, margin
 	for i := range g.Funcs {
-		w, h := d.function(&g.Funcs[i], height, func(node int) Mark { return mark(i, node) })
+		d.fn = i
+		w, h := d.function(&g.Funcs[i], height)
 		width, height = max(width, w), height+h+margin
 	}
 	width += 2 * margin
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" role="img">`+"\n", width, height, width, height)
-	fmt.Fprintf(&b, "<title>workflow %s</title>\n<style>%s</style>\n", escaped(g.Name), style)
-	fmt.Fprintf(&b, `<rect class="wf-paper" width="%.0f" height="%.0f"/>`+"\n", width, height)
+	fmt.Fprintf(&b, "<title>workflow %s</title>\n", escaped(g.Name))
+	if !how.Bare {
+		fmt.Fprintf(&b, "<style>%s</style>\n"+`<rect class="wf-paper" width="%.0f" height="%.0f"/>`+"\n", style, width, height)
+	}
 	b.WriteString(d.b.String())
 	b.WriteString("</svg>\n")
 	return b.String(), nil
@@ -116,6 +129,8 @@ func columns(text string) (n int) {
 
 // drawing draws functions.
 type drawing struct {
+	how   Drawing
+	fn    int // the function that is being drawn
 	b     strings.Builder
 	names strings.Builder // of edges, above all of them
 }
@@ -127,7 +142,7 @@ func (n *Node) place() (label string, width float64) {
 }
 
 // function draws a function below a height, and returns its size.
-func (d *drawing) function(f *Func, top float64, mark func(node int) Mark) (width, height float64) {
+func (d *drawing) function(f *Func, top float64) (width, height float64) {
 	l := arrange(f, func(node int) float64 {
 		_, w := f.Nodes[node].place()
 		return w
@@ -151,7 +166,7 @@ func (d *drawing) function(f *Func, top float64, mark func(node int) Mark) (widt
 	d.b.WriteString(d.names.String())
 	d.names.Reset()
 	for i := range f.Nodes {
-		d.node(&f.Nodes[i], at.x+l.Boxes[i].At, at.top(l.Boxes[i].Layer), l.Boxes[i].Size, mark(i))
+		d.node(&f.Nodes[i], i, at.x+l.Boxes[i].At, at.top(l.Boxes[i].Layer), l.Boxes[i].Size)
 	}
 	return width, height
 }
@@ -246,9 +261,24 @@ func (d *drawing) backEdge(l *layout, number int, f *Func, at offset, lane int, 
 	d.edgeName(f.Nodes[l.edges[number][0]].Edges[l.edges[number][1]], x, y)
 }
 
+// about returns the state of a node, its note and its link.
+func (d *drawing) about(node int) (m Mark, note, link string) {
+	if d.how.Mark != nil {
+		m = d.how.Mark(d.fn, node)
+	}
+	if d.how.Note != nil {
+		note = d.how.Note(d.fn, node)
+	}
+	if d.how.Link != nil {
+		link = d.how.Link(d.fn, node)
+	}
+	return m, note, link
+}
+
 // node draws a node, x being its middle.
-func (d *drawing) node(n *Node, x, top, width float64, m Mark) {
+func (d *drawing) node(n *Node, number int, x, top, width float64) {
 	label, _ := n.place()
+	m, note, link := d.about(number)
 	left := x - width/2
 	class := "wf-box"
 	switch n.Kind {
@@ -261,6 +291,14 @@ func (d *drawing) node(n *Node, x, top, width float64, m Mark) {
 	if icons[m] != "" {
 		state = ` class="wf-` + string(m) + `"`
 	}
+	if d.how.Bare {
+		state += fmt.Sprintf(` id="wf-%d-%d"`, d.fn, number)
+	}
+	end := "</g>\n"
+	if link != "" {
+		fmt.Fprintf(&d.b, `<a href="%s">`, escaped(link))
+		end = "</g></a>\n"
+	}
 	fmt.Fprintf(&d.b, `<g%s><title>%s</title>`, state, escaped(n.label(400)))
 	switch n.Kind {
 	case Branch, Loop:
@@ -271,10 +309,13 @@ func (d *drawing) node(n *Node, x, top, width float64, m Mark) {
 		fmt.Fprintf(&d.b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.0f" rx="4"/>`, class, left, top, width, nodeHeight)
 	}
 	fmt.Fprintf(&d.b, `<text class="wf-text" x="%.1f" y="%.1f" textLength="%.1f" lengthAdjust="spacingAndGlyphs">%s</text>`, left+12, top+18, float64(columns(label))*charWidth, escaped(label))
-	fmt.Fprintf(&d.b, `<text class="wf-small" x="%.1f" y="%.1f">line %d</text>`, left+12, top+34, n.Line)
-	if state != "" {
+	if note != "" {
+		note = " " + note
+	}
+	fmt.Fprintf(&d.b, `<text class="wf-small" x="%.1f" y="%.1f">line %d%s</text>`, left+12, top+34, n.Line, escaped(note))
+	if icons[m] != "" {
 		word := left + width - 14 - float64(len(m))*6
 		fmt.Fprintf(&d.b, `<path class="wf-icon" transform="translate(%.1f %.1f)" d="%s"/><text class="wf-small" x="%.1f" y="%.1f">%s</text>`, word-iconWidth-2, top+25, icons[m], word, top+34, m)
 	}
-	d.b.WriteString("</g>\n")
+	d.b.WriteString(end)
 }

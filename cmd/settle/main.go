@@ -68,6 +68,7 @@ type cli struct {
 	Disallow disallowCmd `cmd:"" group:"Access" help:"Withdraw what a principal was allowed."`
 	May      mayCmd      `cmd:"" name:"who-may" group:"Access" help:"Print the rules about access, or the principals that may send or read something."`
 
+	Console     consoleCmd     `cmd:"" group:"Operation" help:"Serve the console of a running deployment: pages that show what happens and why."`
 	Fleet       fleetCmd       `cmd:"" group:"Operation" help:"List workers, coordinators, the owners of partitions, and backlogs."`
 	Top         topCmd         `cmd:"" group:"Operation" help:"Print which spaces and nodes take most time, on all workers."`
 	Where       whereCmd       `cmd:"" group:"Operation" help:"Print a space's NATS subjects and buckets."`

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -17,6 +19,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/console"
 	"github.com/settlehq/settle/internal/flags"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
@@ -66,6 +69,7 @@ type dev struct {
 	reported []string // files that were reported as new
 	server   Server
 	began    time.Time
+	pages    atomic.Pointer[console.Console]
 }
 
 // Run runs a dev server until ctx ends.
@@ -86,6 +90,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
 		defer cancel()
+		d.pages.Load().Close()
 		err = errors.Join(err, d.run.Stop(last))
 	}()
 	if err := d.begin(ctx); err != nil {
@@ -143,23 +148,29 @@ func (d *dev) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	http, err := freePort(former.HTTP, d.cfg.HTTPPort)
+	web, err := freePort(former.HTTP, d.cfg.HTTPPort)
 	if err != nil {
 		return err
 	}
-	if d.run, err = settle.Start(ctx, d.deployment(nats, http)); err != nil {
+	if d.run, err = settle.Start(ctx, d.deployment(nats, web)); err != nil {
 		return err
 	}
 	d.bus = d.run.Bus()
-	d.server = Server{NATS: d.run.Server().ClientURL(), HTTP: "http://" + http, PID: os.Getpid()}
+	d.server = Server{NATS: d.run.Server().ClientURL(), HTTP: "http://" + web, PID: os.Getpid()}
+	pages, err := console.OnBus(d.bus, console.Config{Version: d.cfg.Version, Remember: true, Logger: slog.New(screen{out: d.cfg.Out})})
+	if err != nil {
+		return errors.Join(err, d.run.Stop(ctx))
+	}
+	d.pages.Store(pages)
 	return keepPorts(d.server, d.store())
 }
 
 // deployment returns the configuration of the deployment, whose servers listen at these addresses.
-func (d *dev) deployment(nats, http string) settle.Config {
+func (d *dev) deployment(nats, address string) settle.Config {
 	o := d.cfg.Worker
 	web := o.HTTP
-	web.Addr = http
+	web.Addr = address
+	web.Pages = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { d.pages.Load().ServeHTTP(w, r) }) // workers start when it is there
 	return settle.Config{
 		Hosted: true, Workers: -1, // added by begin, when they have something to run
 		Server:  embedded.Config{StoreDir: d.store(), Listen: nats, Name: "settle-dev"},

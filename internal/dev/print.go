@@ -23,6 +23,7 @@ func (d *dev) print(ctx context.Context) error {
 	line := func(what, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-8s %s\n", what, fmt.Sprintf(format, args...))
 	}
+	line("console", "%s", d.server.HTTP)
 	line("HTTP", "curl -N %s/v1/spaces/%s/documents/%s/watch", d.server.HTTP, space, doc)
 	if post := d.post(space, try); post != "" {
 		line("", "%s", post)

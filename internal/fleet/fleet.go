@@ -113,6 +113,8 @@ type Partition struct {
 	Waiting int `json:"waiting"`
 	// Unreleased is the number of log sequences that no coordinator is known to have processed.
 	Unreleased uint64 `json:"unreleased"`
+	// Released is the last log sequence that a coordinator is known to have processed.
+	Released uint64 `json:"-"`
 	// Unsaved is the number of spaces with work to do or changes to save.
 	Unsaved int `json:"unsaved"`
 	// Took is the duration of the last change of owner.
@@ -352,6 +354,7 @@ func (p *Partition) measure(ctx context.Context, b Bus, f *Fleet) error {
 	if err != nil {
 		return err
 	}
+	p.Released = released
 	if p.logEnd = state.Last; p.logEnd > released {
 		p.Unreleased = p.logEnd - released
 	}

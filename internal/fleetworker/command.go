@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/console"
 	"github.com/settlehq/settle/internal/flags"
 	"github.com/settlehq/settle/internal/process"
+	"github.com/settlehq/settle/model"
 )
 
 // Command has the flags of a worker's process.
@@ -49,6 +51,14 @@ func (c *Command) Serve(ctx context.Context, programs settle.Programs, name stri
 	defer end(nil)
 	err = c.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
 		cfg.ID, cfg.Logger, cfg.Tracer, cfg.Meter = p.ID, p.Logger, p.Tracer, p.Meter
+		if cfg.HTTP.Addr != "" {
+			pages, err := console.OnBus(p.Bus, console.Config{Principal: model.Operator, Logger: p.Logger})
+			if err != nil {
+				return nil, err
+			}
+			context.AfterFunc(ctx, pages.Close)
+			cfg.HTTP.Pages = pages
+		}
 		w, err := settle.StartWorker(ctx, p.Bus, cfg)
 		if err != nil {
 			return nil, fmt.Errorf("start worker %s: %w", p.ID, err)

@@ -85,6 +85,7 @@ var importRules = []importRule{
 	{in: []string{"worker", "coordinator"}, never: above("bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "declare the interface in port/ and let the package above satisfy it"},
 	{in: []string{"access"}, never: above("space", "history", "live", "worker", "ordered", "bus", "coordinator", "gateway", "program", "workflow", "", "cmd", "examples", "test"), instead: "access knows names and records: it takes a bus as port.Records"},
 	{in: []string{"live", "gateway"}, never: above("space", "worker", "ordered", "bus", "coordinator", "program", "workflow", "", "cmd", "examples", "test"), instead: "live and gateway stand on history and port; the root package joins them with a worker and a bus"},
+	{in: []string{"console"}, never: above("worker", "coordinator", "ordered", "cmd", "examples", "test"), instead: "the console reads what the deployment stores, and asks its processes: it runs without either in its own"},
 	{in: []string{"ordered"}, never: above("space", "bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "ordered is handlers without the graph: it stands on packages ledger and worker/host, and reaches the world through package port"},
 	{in: []string{"bus"}, never: above("program", "workflow", "", "cmd", "examples", "test"), instead: "bus knows streams and bytes, not programs; the root package joins them"},
 	{in: []string{"program"}, never: above("bus", "", "cmd", "examples", "test"), instead: "programs see the core and the worker; the root package joins them with a bus"},

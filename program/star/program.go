@@ -23,6 +23,7 @@ type Program struct {
 	nodes   []Node
 	streams []string
 	samples []Sample
+	fields  map[string][]Field // of payloads, by stream
 
 	workflows *runs.Set
 
@@ -66,6 +67,25 @@ func (p *Program) Samples() []Sample { return slices.Clone(p.samples) }
 
 // Sample is an event to try a handler with. Payload is JSON, "" if the handler has no schema.
 type Sample struct{ Stream, Payload string }
+
+// Field is a field of a payload. Type is str, int, float, bool, any, dict, or the text of the schema of an array or an object.
+type Field struct {
+	Name, Type string
+	Optional   bool
+}
+
+// Fields returns the fields of the payload of a stream, in the order of its schema; nil if the handler has no schema, or one that is not an object
+// with fields.
+func (p *Program) Fields(stream string) []Field { return slices.Clone(p.fields[stream]) }
+
+func (p *Program) addFields(d *decl) {
+	d.schema.Fields(func(name, holds string, optional bool) {
+		if p.fields == nil {
+			p.fields = map[string][]Field{}
+		}
+		p.fields[d.id] = append(p.fields[d.id], Field{name, holds, optional})
+	})
+}
 
 // Empty reports whether the program registers nothing, as a truncated file does.
 func (p *Program) Empty() bool { return len(p.nodes) == 0 && len(p.streams) == 0 }

@@ -52,6 +52,7 @@ func (p *Program) registerDecl(d *decl, i int, prints *fingerprint.Hasher) error
 		s := Sample{Stream: d.id}
 		if d.schema != nil {
 			s.Payload = d.schema.Sample()
+			p.addFields(d)
 			p.space.Payload(d.id, func(v model.Value) error { return d.schema.Check(v, "payload of "+d.id) })
 		}
 		p.samples = append(p.samples, s)

@@ -216,3 +216,12 @@ func (s *Schema) Sample() string {
 	}
 	return "null"
 }
+
+// Fields calls f with the fields of an object, in order: their names, the text of what they hold, and whether they may be missing. It reports
+// whether the schema is that of an object with fields.
+func (s *Schema) Fields(f func(name, holds string, optional bool)) bool {
+	for i := range s.fields {
+		f(s.fields[i].name, s.fields[i].inner.text, s.fields[i].optional)
+	}
+	return len(s.fields) > 0
+}

@@ -1,0 +1,199 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/display"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/questions"
+)
+
+func documentPage() page {
+	return page{
+		name: "document", pattern: "/spaces/{space}/documents/{document}", under: "spaces", params: []string{"before"}, everyone: true,
+		open: func(c *Console, q *query) (view, error) {
+			d := &documentView{spaceReader: spaceReader{c: c, space: q.Path("space")}, q: q, doc: q.Path("document")}
+			if err := need("space", d.space); err != nil {
+				return view{}, err
+			}
+			return view{load: d.load, watch: d.watch, every: 5 * time.Second}, need("document", d.doc)
+		},
+	}
+}
+
+// documentView is the page of a document.
+type documentView struct {
+	spaceReader
+	q   *query
+	doc string
+
+	past *history.Page // what was read last
+	upTo uint64        // the head of the log then
+}
+
+// past versions that a page lists.
+const pastVersions = 30
+
+// changeRow is a change of the document.
+type changeRow struct {
+	Revision uint64
+	Time     time.Time
+	Runtime  string
+	Kind     history.StepKind
+	Name     string
+	Event    *history.EventRef
+	Places   []history.Place
+	More     int
+}
+
+// documentData is what the template gets.
+type documentData struct {
+	Space, Doc  string
+	Value       model.Value
+	Revision    uint64
+	Node        *questions.GraphNode // that derives it, nil if handlers write it
+	State, Word string
+	Inputs      []inputLink
+	Readers     []string
+	Last        *changeRow
+	Note        string
+	Here        bool
+	Back        string
+}
+
+// inputLink is something that a node reads.
+type inputLink struct{ Name, URL string }
+
+func (d *documentView) load(ctx context.Context) (*shown, error) {
+	if err := d.q.visitor.MayRead(d.space, d.doc); err != nil {
+		return nil, &forbidden{err}
+	}
+	if err := d.read(ctx); err != nil {
+		return nil, err
+	}
+	a := d.c.ask(ctx, d.space, d.q)
+	data := &documentData{Space: d.space, Doc: d.doc, Back: d.q.at.String(), Note: a.GraphError}
+	stored := d.contents.Doc(d.doc)
+	data.Value, data.Revision = stored.Value, stored.Seq
+	d.derive(data, a.Graph)
+	if stored.Seq == 0 && data.Node == nil && len(data.Readers) == 0 {
+		return nil, &missing{fmt.Sprintf("Space %s has no document %s, and no node that would derive it is known", d.space, d.doc)}
+	}
+	rows, err := d.history(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) > 0 && d.q.Param("before") == "" {
+		data.Last = &rows[0]
+	}
+	for _, o := range d.c.observations(d.space) {
+		data.Here = data.Here || o.Document == d.doc
+	}
+	s := &shown{Name: d.space + "/" + d.doc, CLI: "settle history " + d.space + " " + d.doc, Crumbs: []crumb{{"Spaces", "/spaces"}, {d.space, pathOf("spaces", d.space)}}}
+	s.Title, s.State = d.title(data)
+	past := map[string]any{"Space": d.space, "Rows": rows, "End": string(d.past.End), "Older": "", "Newest": ""}
+	if d.q.Param("before") != "" {
+		past["Newest"] = d.q.With("before", "")
+	}
+	if d.past.End != history.EndFirst && d.past.End != history.EndPurged && d.past.Next > 0 {
+		past["Older"] = d.q.With("before", strconv.FormatUint(d.past.Next, 10))
+	}
+	s.Parts = []part{
+		{ID: "value", Template: "document-value", Data: data},
+		{ID: "source", Template: "document-source", Data: data},
+		{ID: "past", Template: "document-past", Data: past},
+	}
+	return s, nil
+}
+
+// title is the value, if it is short.
+func (d *documentView) title(data *documentData) (string, string) {
+	switch {
+	case data.Value.IsAbsent() && data.Node != nil:
+		return d.doc + " was not computed: nothing reads it", "dormant"
+	case data.Value.IsAbsent():
+		return d.doc + " was deleted", "dormant"
+	}
+	text := data.Value.String()
+	if len(text) > 60 {
+		text = shape(data.Value)
+	}
+	state := ""
+	if data.Node != nil {
+		state = data.State
+	}
+	return d.doc + " is " + text, state
+}
+
+// shape says how large a value is.
+func shape(v model.Value) string {
+	switch v.Kind() {
+	case model.KindObject:
+		return "an object with " + display.Count(v.Len(), "member")
+	case model.KindArray:
+		return "a list of " + display.Count(v.Len(), "element")
+	}
+	return "a text of " + display.Bytes(int64(len(v.String())))
+}
+
+// derive fills in what the graph knows.
+func (d *documentView) derive(data *documentData, g *questions.Graph) {
+	if g == nil {
+		return
+	}
+	if g.State != questions.Awake && g.Note != "" {
+		data.Note = g.Note
+	}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if n.Output == d.doc {
+			data.Node = n
+			data.State, data.Word = nodeMark(n)
+		}
+		if slices.Contains(n.Sources, d.doc) {
+			data.Readers = append(data.Readers, n.ID)
+		}
+	}
+	if data.Node == nil {
+		return
+	}
+	for _, name := range data.Node.Sources {
+		link := inputLink{Name: name}
+		if model.CheckName("document", name) == nil {
+			link.URL = pathOf("spaces", d.space, "documents", name)
+		}
+		data.Inputs = append(data.Inputs, link)
+	}
+	for _, e := range g.Edges {
+		if e.To == data.Node.ID && !e.Order {
+			data.Inputs = append(data.Inputs, inputLink{e.From, graphURL(d.space, e.From)})
+		}
+		if e.From == data.Node.ID && !slices.Contains(data.Readers, e.To) {
+			data.Readers = append(data.Readers, e.To)
+		}
+	}
+}
+
+// history returns the changes, the newest first.
+func (d *documentView) history(ctx context.Context) (rows []changeRow, err error) {
+	if d.past == nil || d.upTo != d.contents.Seq {
+		before, _ := strconv.ParseUint(d.q.Param("before"), 10, 64) // 0 for what is no number
+		page, err := history.ReadEntries(ctx, d.c.cfg.Bus, d.space, history.LogQuery{Document: d.doc, Limit: pastVersions, Before: before})
+		if err != nil {
+			return nil, err
+		}
+		d.past, d.upTo = page, d.contents.Seq
+	}
+	for _, e := range slices.Backward(d.past.Entries) {
+		for i := range slices.Backward(e.Steps) {
+			s := &e.Steps[i]
+			rows = append(rows, changeRow{e.Revision, e.Time, e.Runtime, s.Kind, s.Name, s.Event, s.Changes, s.More})
+		}
+	}
+	return rows, nil
+}

@@ -1,0 +1,676 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/display"
+	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/questions"
+)
+
+const (
+	// treeEvents bounds the tree of a page, and treeRows the rows that are shown of it.
+	treeEvents, treeRows = 1000, 300
+	// unfolded is up to how many events a tree is shown whole, and alike how many of the children of an event that are well are shown beyond.
+	unfolded, alike = 150, 5
+	// questioned is how many open events the workers are questioned about.
+	questioned = 8
+)
+
+func eventPage() page {
+	return page{
+		name: "event", pattern: "/spaces/{space}/events/{stream}/{event}", under: "spaces", params: []string{"as", "open", "show"}, everyone: true,
+		open: func(c *Console, q *query) (view, error) {
+			if err := errors.Join(need("space", q.Path("space")), need("stream", q.Path("stream"))); err != nil {
+				return view{}, err
+			}
+			l := &eventLoader{c: c, q: q}
+			return view{load: l.load, every: time.Second}, nil
+		},
+	}
+}
+
+// eventLoader loads the page of an event. What has settled is read again less often.
+type eventLoader struct {
+	c    *Console
+	q    *query
+	last *shown
+	at   time.Time
+	end  bool // the tree has settled
+}
+
+// settledAge is how old the tree of an event may be whose tree has settled: a redrive is all that can come.
+const settledAge = 5 * time.Second
+
+func (l *eventLoader) load(ctx context.Context) (*shown, error) {
+	space := l.q.Path("space")
+	if err := refuse(l.q.visitor.MayReadAll(space)); err != nil {
+		return nil, err
+	}
+	if l.end && time.Since(l.at) < settledAge {
+		return l.last, nil
+	}
+	client, err := l.c.client("")
+	if err != nil {
+		return nil, err
+	}
+	ref := history.EventRef{Space: space, Stream: l.q.Path("stream"), Event: l.q.Path("event")}
+	t, err := client.Tree(ctx, history.TreeQuery{Event: ref.Event, Space: ref.Space, Stream: ref.Stream, MaxEvents: treeEvents})
+	if err != nil {
+		return nil, noEvent(ref, err)
+	}
+	d := &eventData{Ref: ref, Tree: t, Root: t.Root, q: l.q, horizon: l.c.cfg.Bus.Horizon()}
+	d.hide(t.Root)
+	t.CausedBy = slices.DeleteFunc(t.CausedBy, func(r history.EventRef) bool { return l.q.visitor.MayReadAll(r.Space) != nil })
+	d.reasons(ctx, l.c)
+	d.payload(ctx, l.c)
+	d.fill()
+	s := d.shown()
+	l.last, l.at, l.end = s, time.Now(), t.Settled && !t.More
+	return s, nil
+}
+
+// noEvent makes the error about an event that is not known one for a person.
+func noEvent(ref history.EventRef, err error) error {
+	if _, is := errors.AsType[*history.MissingError](err); is {
+		return &missing{fmt.Sprintf("No event %s of stream %s is known in space %s: it was never sent, or longer ago than the deployment remembers", ref.Event, ref.Stream, ref.Space)}
+	}
+	if said, is := errors.AsType[*model.ServiceError](err); is && said.Code == model.CodeNotFound {
+		return &missing{said.Text}
+	}
+	return err
+}
+
+// eventData is what the page of an event shows.
+type eventData struct {
+	Ref     history.EventRef
+	Tree    *history.Tree
+	Root    *history.TreeNode
+	Payload model.Value
+	Gone    string // why the payload is not there
+	Trace   eventTrace
+	Why     map[history.EventRef]*questions.Event
+	Rows    []treeRow
+	Cut     int
+	Cuts    []string // labels of the pauses that were cut from the axis
+	From    time.Time
+	Span    time.Duration
+	Spaces  int
+	Graph   treeGraph
+	As      string // "list", "graph"
+	Hidden  bool   // some events are of spaces that the visitor may not read
+
+	q       *query
+	horizon time.Duration
+}
+
+// eventTrace is the trace to which an event belongs.
+type eventTrace struct {
+	ID string // "" for none
+	// Cause is the trace of the event that has caused it, and Of that event; it differs where a trace was lost.
+	Cause string
+	Of    *history.EventRef
+}
+
+// Lost reports whether the trace of the cause does not go on.
+func (t *eventTrace) Lost() bool { return t.Of != nil && t.Cause != t.ID }
+
+// traceOf returns the id in a W3C traceparent, "" if there is none.
+func traceOf(parent string) string {
+	parts := strings.Split(parent, "-")
+	if len(parts) < 4 || len(parts[1]) != 32 {
+		return ""
+	}
+	return parts[1]
+}
+
+// Next reports whether the space is to handle the event next.
+func (d *eventData) Next() bool {
+	w := d.Why[d.Root.EventRef]
+	return d.Root.State == lineage.Queued && w != nil && w.Ahead == 0
+}
+
+// Failed counts the events that failed or were refused, and were not sent again.
+func (d *eventData) Failed() int { return len(deadOf(d.Root)) }
+
+// Open counts the events that have not ended.
+func (d *eventData) Open() int { return len(openOf(d.Root)) }
+
+// Until is until when sending the event again does nothing.
+func (d *eventData) Until() time.Time {
+	if d.Root.Sent.IsZero() {
+		return time.Time{}
+	}
+	return d.Root.Sent.Add(d.horizon)
+}
+
+// Redriven is the event that was sent again for the root, nil if none was.
+func (d *eventData) Redriven() *history.TreeNode { return redriveOf(d.Root) }
+
+func redriveOf(n *history.TreeNode) *history.TreeNode {
+	for _, c := range n.Caused {
+		if c.Kind == history.KindRedrive {
+			return c
+		}
+	}
+	return nil
+}
+
+// Tabs are the forms of the tree.
+func (d *eventData) Tabs() []filter {
+	return []filter{{"Waterfall", d.q.With("as", ""), 0, d.As == ""}, {"Graph", d.q.With("as", "graph"), 0, d.As == "graph"}}
+}
+
+// StuckURL shows only what has failed or is open.
+func (d *eventData) StuckURL() string { return d.q.With("show", "stuck", "open", "") }
+func (d *eventData) AllURL() string   { return d.q.With("show", "", "open", "") }
+func (d *eventData) Stuck() bool      { return d.q.Param("show") == "stuck" }
+
+// hide removes what is about spaces that the visitor may not read.
+func (d *eventData) hide(n *history.TreeNode) {
+	if d.q.visitor.MayReadAll(n.Space) != nil {
+		d.Hidden = true
+		n.EventRef = history.EventRef{Space: "(a space that you may not read)"}
+		n.Error, n.Result, n.Tx, n.Runtime = "", model.Value{}, "", ""
+	}
+	for _, c := range n.Caused {
+		d.hide(c)
+	}
+}
+
+// reasons asks the workers what the first open events wait for.
+func (d *eventData) reasons(ctx context.Context, c *Console) {
+	d.Why = map[history.EventRef]*questions.Event{}
+	open := openOf(d.Root)
+	refs := make([]history.EventRef, 0, questioned)
+	for _, n := range open {
+		if n.Stream != "" && n.State != lineage.Waiting && len(refs) < questioned {
+			refs = append(refs, n.EventRef)
+		}
+	}
+	found := make([]*questions.Event, len(refs))
+	within, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	eachSpace(within, make([]string, len(refs)), func(ctx context.Context, i int) error {
+		a, err := c.asks.Why(ctx, questions.Query{Space: refs[i].Space, Of: refs[i].Event, As: questions.KindEvent, Stream: refs[i].Stream})
+		if err == nil {
+			found[i] = a.Event
+		}
+		return nil // then the state is all that is known
+	})
+	for i, e := range found {
+		if e != nil {
+			d.Why[refs[i]] = e
+		}
+	}
+}
+
+// payload reads the payload of the root, and its trace.
+func (d *eventData) payload(ctx context.Context, c *Console) {
+	n := d.Root
+	m, there, err := c.cfg.Bus.FindEvent(ctx, n.Space, n.Stream, n.Event)
+	text := m.Payload
+	if err == nil && (!there || m.Invalid != "") {
+		text, err = history.Payload(ctx, c.cfg.Bus, n.EventRef)
+	}
+	if there {
+		d.Trace.ID = traceOf(m.Trace.Parent)
+	}
+	if there && len(d.Tree.CausedBy) > 0 {
+		by := d.Tree.CausedBy[0]
+		if cause, is, err := c.cfg.Bus.FindEvent(ctx, by.Space, by.Stream, by.Event); err == nil && is {
+			d.Trace.Cause, d.Trace.Of = traceOf(cause.Trace.Parent), &by
+		}
+	}
+	switch {
+	case err != nil && history.IsGone(err):
+		d.Gone = "The payload is not in the lane any more."
+	case err != nil:
+		d.Gone = err.Error()
+	case len(text) > 0:
+		if d.Payload, err = model.ParseValue(text); err != nil {
+			d.Payload = model.String(strings.ToValidUTF8(string(text), "�"))
+		}
+	}
+}
+
+// openOf returns the events of a tree that have not ended.
+func openOf(n *history.TreeNode) (list []*history.TreeNode) {
+	walk(n, func(n *history.TreeNode) {
+		if !n.State.Ended() {
+			list = append(list, n)
+		}
+	})
+	return list
+}
+
+// deadOf returns the events of a tree that failed or were refused, and were not sent again.
+func deadOf(n *history.TreeNode) (list []*history.TreeNode) {
+	walk(n, func(n *history.TreeNode) {
+		if (n.State == lineage.Failed || n.State == lineage.Refused) && redriveOf(n) == nil && n.Stream != "" {
+			list = append(list, n)
+		}
+	})
+	return list
+}
+
+func walk(n *history.TreeNode, f func(*history.TreeNode)) {
+	f(n)
+	for _, c := range n.Caused {
+		walk(c, f)
+	}
+}
+
+// eventState is the mark of an event.
+func eventState(s lineage.State) string {
+	switch s {
+	case lineage.Handled:
+		return "clean"
+	case lineage.Failed, lineage.Refused, lineage.Expired:
+		return "failed"
+	case lineage.Parked:
+		return "parked"
+	case lineage.Queued:
+		return "running"
+	case lineage.Waiting:
+		return "waiting"
+	case lineage.Unknown:
+		return "quarantined"
+	}
+	return "dormant"
+}
+
+// title says how the event and its tree have ended.
+func (d *eventData) title() (title, state string) {
+	n, others := d.Root, d.Tree.Events-1
+	name := cut(n.Event, 48)
+	failed, open := d.Failed(), d.Open()
+	if n.State == lineage.Failed || n.State == lineage.Refused {
+		if again := redriveOf(n); again != nil {
+			return fmt.Sprintf("%s was %s, and sent again: %s", name, endWord(n.State), again.State), eventState(again.State)
+		}
+		return fmt.Sprintf("%s %s: %s", name, map[lineage.State]string{lineage.Failed: "failed", lineage.Refused: "was refused"}[n.State], cut(display.FirstLine(n.Error), 100)), "failed"
+	}
+	if !n.State.Ended() {
+		if w := d.Why[n.EventRef]; w != nil {
+			return fmt.Sprintf("%s is %s: %s", name, n.State, w.Reason), eventState(n.State)
+		}
+		return fmt.Sprintf("%s is %s", name, n.State), eventState(n.State)
+	}
+	switch {
+	case failed > 0:
+		return fmt.Sprintf("%s of the %s that %s caused failed", display.Grouped(failed), display.Count(others, "event"), name), "failed"
+	case open > 0:
+		return fmt.Sprintf("%s of the %s that %s caused %s open", display.Grouped(open), display.Count(others, "event"), name, map[bool]string{true: "is", false: "are"}[open == 1]), "waiting"
+	case others == 0:
+		return fmt.Sprintf("%s was %s, and sent nothing", name, n.State), eventState(n.State)
+	}
+	return fmt.Sprintf("%s was %s, and so was all that it caused: %s", name, n.State, display.Count(others, "event")), eventState(n.State)
+}
+
+func endWord(s lineage.State) string {
+	if s == lineage.Failed {
+		return "not handled"
+	}
+	return string(s)
+}
+
+// shown returns the page.
+func (d *eventData) shown() *shown {
+	s := &shown{
+		Name: cut(d.Ref.Event, 24), CLI: fmt.Sprintf("settle tree %s --space %s --stream %s", shellWord(d.Ref.Event), d.Ref.Space, d.Ref.Stream), Data: d,
+		Crumbs: []crumb{{"Spaces", "/spaces"}, {d.Ref.Space, pathOf("spaces", d.Ref.Space)}},
+	}
+	s.Title, s.State = d.title()
+	s.Parts = []part{
+		{ID: "seal", Template: "event-seal", Data: d}, {ID: "acts", Template: "event-acts", Data: d}, {ID: "cause", Template: "event-cause", Data: d},
+		{ID: "values", Template: "event-values", Data: d}, {ID: "tree", Template: "event-tree", Data: d},
+	}
+	return s
+}
+
+// treeRow is an event in the waterfall.
+type treeRow struct {
+	*history.TreeNode
+	Key     string
+	Depth   int
+	Mark    string
+	Word    string
+	Name    string
+	URL     string
+	Text    string
+	Why     string
+	X, W    float64 // of its bar, in percent
+	Late    string  // after the bar
+	Folded  int     // events below that are not shown
+	OpenURL string
+	Rest    bool // it stands for others: Folded of them
+	Act     string
+}
+
+// fill makes the rows and their axis.
+func (d *eventData) fill() {
+	d.As = d.q.Param("as")
+	spaces := map[string]bool{}
+	walk(d.Root, func(n *history.TreeNode) { spaces[n.Space] = true })
+	d.Spaces = len(spaces)
+	d.rows(d.Root, 0, d.openSet())
+	if len(d.Rows) > treeRows {
+		d.Cut, d.Rows = len(d.Rows)-treeRows, d.Rows[:treeRows]
+	}
+	axis := newAxis(d.Root, time.Now())
+	d.From, d.Span, d.Cuts = axis.from, axis.span, axis.labels
+	for i := range d.Rows {
+		if r := &d.Rows[i]; !r.Rest {
+			r.X, r.W = axis.place(r.TreeNode)
+		}
+	}
+	if d.As == "graph" {
+		d.Graph = drawTree(d.Rows)
+	}
+}
+
+// openSet are the events that the visitor has unfolded.
+func (d *eventData) openSet() map[string]bool {
+	set := map[string]bool{}
+	for key := range strings.SplitSeq(d.q.Param("open"), " ") {
+		set[key] = true
+	}
+	return set
+}
+
+// keyOf names an event in the address.
+func keyOf(n *history.TreeNode) string { return n.Space + "/" + n.Event }
+
+// well reports whether all of a tree was handled.
+func well(n *history.TreeNode) (all int, is bool) {
+	is = true
+	walk(n, func(n *history.TreeNode) {
+		all++
+		is = is && (n.State == lineage.Handled || n.State == lineage.Cancelled) && n.More == 0
+	})
+	return all, is
+}
+
+// rows adds an event and what it has caused. Of a large tree, what is well is folded.
+func (d *eventData) rows(n *history.TreeNode, depth int, open map[string]bool) {
+	d.Rows = append(d.Rows, d.row(n, depth))
+	at := len(d.Rows) - 1
+	key := keyOf(n)
+	large := d.Tree.Events > unfolded || d.Stuck()
+	if all, is := well(n); large && is && depth > 0 && all > 1 && !open[key] {
+		d.Rows[at].Folded, d.Rows[at].OpenURL = all-1, d.openURL(open, key)
+		return
+	}
+	rest, kept := 0, 0
+	for _, c := range n.Caused {
+		all, is := well(c)
+		if large && is && !open[key] {
+			if kept++; kept > alike || d.Stuck() {
+				rest += all
+				continue
+			}
+		}
+		d.rows(c, depth+1, open)
+	}
+	if rest > 0 {
+		d.Rows = append(d.Rows, treeRow{TreeNode: &history.TreeNode{}, Key: "rest-" + key, Depth: min(depth+1, 12), Mark: "clean", Rest: true, Folded: rest, OpenURL: d.openURL(open, key), Text: "well: handled, or cancelled"})
+	}
+	if n.More > 0 {
+		d.Rows = append(d.Rows, treeRow{TreeNode: &history.TreeNode{}, Key: "more-" + key, Depth: min(depth+1, 12), Mark: "dormant", Rest: true, Folded: n.More, URL: eventURL(n.Space, n.Stream, n.Event), Text: "not read: open this event alone"})
+	}
+}
+
+func (d *eventData) openURL(open map[string]bool, key string) string {
+	list := []string{key}
+	for k := range open {
+		if k != "" {
+			list = append(list, k)
+		}
+	}
+	slices.Sort(list)
+	return d.q.With("open", strings.Join(list, " ")) + "#t-" + key
+}
+
+// row is the row of an event.
+func (d *eventData) row(n *history.TreeNode, depth int) treeRow {
+	r := treeRow{TreeNode: n, Key: keyOf(n), Depth: min(depth, 12), Mark: eventState(n.State), Word: string(n.State)}
+	r.Name = n.Space
+	if n.Stream != "" {
+		r.Name, r.URL = n.Space+" · "+n.Stream, eventURL(n.Space, n.Stream, n.Event)
+	}
+	switch n.Kind {
+	case history.KindNotice:
+		r.Text = "tells the origin"
+	case history.KindRedrive:
+		r.Text = "sent again"
+	}
+	if n.Attempts > 1 {
+		r.Text = strings.TrimPrefix(r.Text+", "+fmt.Sprintf("%d attempts", n.Attempts), ", ")
+	}
+	if w := d.Why[n.EventRef]; w != nil {
+		r.Why = w.Reason
+		if w.Ahead > 0 {
+			r.Why += fmt.Sprintf("; %s before it", display.Count(w.Ahead, "event"))
+		}
+	}
+	if n.Error != "" {
+		r.Why = display.FirstLine(n.Error)
+	}
+	switch {
+	case n.State == lineage.Parked && r.Why == "":
+		r.Why = "a coordinator puts it into its lane"
+		if d.Tree.Unattended {
+			r.Why = "no coordinator answers: it stays until one runs"
+		}
+	case !n.Sent.IsZero() && !n.Ended.IsZero():
+		r.Late = duration(n.Ended.Sub(n.Sent))
+	}
+	return r
+}
+
+// axis places events in time. Pauses in which nothing was under way are cut.
+type axis struct {
+	from   time.Time
+	span   time.Duration
+	now    time.Time
+	pieces []piece
+	labels []string
+}
+
+// piece is a part of time, and its part of the axis in percent.
+type piece struct {
+	from, to time.Time
+	x, w     float64
+	idle     bool
+}
+
+// bounds returns when an event was under way.
+func bounds(n *history.TreeNode, now time.Time) (from, to time.Time) {
+	from = n.Sent
+	if from.IsZero() {
+		from = n.Ended
+	}
+	to = n.Ended
+	switch {
+	case from.IsZero():
+		return time.Time{}, time.Time{}
+	case to.IsZero():
+		to = now
+	case to.Before(from):
+		to = from
+	}
+	return from, to
+}
+
+// newAxis returns the axis of a tree.
+func newAxis(root *history.TreeNode, now time.Time) *axis {
+	a := &axis{now: now}
+	type span struct{ from, to time.Time }
+	var busy []span
+	walk(root, func(n *history.TreeNode) {
+		from, to := bounds(n, now)
+		if from.IsZero() {
+			return
+		}
+		if n.State == lineage.Waiting { // waiting for a time is no work
+			to = from
+		}
+		busy = append(busy, span{from, to})
+	})
+	if len(busy) == 0 {
+		return a
+	}
+	slices.SortFunc(busy, func(a, b span) int { return a.from.Compare(b.from) })
+	merged := busy[:1]
+	for _, s := range busy[1:] {
+		if last := &merged[len(merged)-1]; !s.from.After(last.to) {
+			if s.to.After(last.to) {
+				last.to = s.to
+			}
+			continue
+		}
+		merged = append(merged, s)
+	}
+	work := time.Duration(0)
+	for _, s := range merged {
+		work += s.to.Sub(s.from)
+	}
+	a.from, a.span = merged[0].from, merged[len(merged)-1].to.Sub(merged[0].from)
+	least := max(work/2, 20*time.Millisecond) // shorter pauses are drawn as they are
+	const cutWidth = 4.0
+	drawn, cuts := time.Duration(0), 0
+	for i, s := range merged {
+		drawn += s.to.Sub(s.from)
+		if i > 0 {
+			if gap := s.from.Sub(merged[i-1].to); gap > least && cuts < 8 {
+				cuts++
+			} else {
+				drawn += gap
+			}
+		}
+	}
+	scale := (100 - cutWidth*float64(cuts)) / float64(max(drawn, 1))
+	x, cut := 0.0, 0
+	for i, s := range merged {
+		if i > 0 {
+			gap := s.from.Sub(merged[i-1].to)
+			w := float64(gap) * scale
+			idle := gap > least && cut < 8
+			if idle {
+				cut++
+				w = cutWidth
+				a.labels = append(a.labels, duration(gap))
+			}
+			a.pieces = append(a.pieces, piece{merged[i-1].to, s.from, x, w, idle})
+			x += w
+		}
+		w := float64(s.to.Sub(s.from)) * scale
+		a.pieces = append(a.pieces, piece{s.from, s.to, x, w, false})
+		x += w
+	}
+	return a
+}
+
+// at returns the place of a time, in percent.
+func (a *axis) at(t time.Time) float64 {
+	for _, p := range a.pieces {
+		if t.After(p.to) {
+			continue
+		}
+		d := p.to.Sub(p.from)
+		if d <= 0 || t.Before(p.from) {
+			return p.x
+		}
+		return p.x + p.w*float64(t.Sub(p.from))/float64(d)
+	}
+	return 100
+}
+
+// place returns the bar of an event.
+func (a *axis) place(n *history.TreeNode) (x, w float64) {
+	from, to := bounds(n, a.now)
+	if from.IsZero() {
+		return -1, 0
+	}
+	x = a.at(from)
+	if n.State == lineage.Waiting {
+		return min(x, 99), 100 - min(x, 99)
+	}
+	return min(x, 99.2), max(a.at(to)-x, 0.8)
+}
+
+// treeGraph is a tree as a picture: generations from left to right.
+type treeGraph struct {
+	Width, Height int
+	Nodes         []treeBox
+	Edges         []string
+}
+
+// treeBox is an event in it.
+type treeBox struct {
+	X, Y            int
+	Mark, Word      string
+	Line1, Line2    string
+	URL, Key, Title string
+	Rest            bool
+}
+
+const treeBoxWidth, treeBoxHeight, treeGapX, treeGapY = 176, 40, 40, 10
+
+// drawTree places the rows of a waterfall: leaves one below the other, and each event beside the middle of what it has caused.
+func drawTree(rows []treeRow) treeGraph {
+	g := treeGraph{}
+	children := make([][]int, len(rows))
+	var last [16]int
+	for i := range rows {
+		if rows[i].Depth > 0 {
+			parent := last[rows[i].Depth-1]
+			children[parent] = append(children[parent], i)
+		}
+		last[rows[i].Depth] = i
+	}
+	y := make([]int, len(rows))
+	next := 8
+	for i := len(rows) - 1; i >= 0; i-- { // so that parents come after what they have caused
+		if len(children[i]) == 0 {
+			y[i] = -1
+		}
+	}
+	for i := range rows {
+		if y[i] == -1 {
+			y[i] = next
+			next += treeBoxHeight + treeGapY
+		}
+	}
+	for i := len(rows) - 1; i >= 0; i-- {
+		if c := children[i]; len(c) > 0 {
+			y[i] = (y[c[0]] + y[c[len(c)-1]]) / 2
+		}
+	}
+	for i := range rows {
+		r := &rows[i]
+		x := 8 + r.Depth*(treeBoxWidth+treeGapX)
+		b := treeBox{X: x, Y: y[i], Mark: r.Mark, Word: r.Word, Line1: cut(r.Name, 24), Line2: cut(cmp.Or(r.Why, r.Late, r.Event), 26), URL: r.URL, Key: r.Key, Title: r.Event, Rest: r.Rest}
+		if r.Rest {
+			b.Line1, b.Line2, b.URL = fmt.Sprintf("%s more", display.Grouped(r.Folded)), cut(r.Text, 26), cmp.Or(r.OpenURL, r.URL)
+		} else if r.Folded > 0 {
+			b.Line2 = fmt.Sprintf("%s more below, all well", display.Grouped(r.Folded))
+		}
+		g.Nodes = append(g.Nodes, b)
+		for _, c := range children[i] {
+			x1, y1, x2, y2 := x+treeBoxWidth, y[i]+treeBoxHeight/2, x+treeBoxWidth+treeGapX, y[c]+treeBoxHeight/2
+			g.Edges = append(g.Edges, fmt.Sprintf("M%d %d C%d %d %d %d %d %d", x1, y1, x1+treeGapX/2, y1, x2-treeGapX/2, y2, x2, y2))
+		}
+		g.Width, g.Height = max(g.Width, x+treeBoxWidth+8), max(g.Height, y[i]+treeBoxHeight+8)
+	}
+	return g
+}

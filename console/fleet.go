@@ -1,0 +1,268 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle/internal/display"
+	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/status"
+)
+
+func fleetPage() page {
+	return page{
+		name: "fleet", pattern: "/fleet", nav: "Fleet", icon: "M2 3h12v4H2zM2 9h12v4H2zM4 5h2M4 11h2", params: []string{"worker"},
+		open: func(c *Console, q *query) (view, error) {
+			return view{load: func(ctx context.Context) (*shown, error) { return c.fleetNow(ctx, q) }, every: time.Second}, nil
+		},
+	}
+}
+
+// memberRow is a process of the deployment.
+type memberRow struct {
+	*fleet.Member
+	Mark       string
+	Partitions string // it serves
+	Lost       string // what has become of those of a worker that does not answer
+	Waiting    int    // events that it has read and not handled
+	Handled    uint64
+	URL        string
+	Here       bool
+	Takeover   time.Duration // the longest of its partitions
+}
+
+// partitionRow is a partition.
+type partitionRow struct {
+	*fleet.Partition
+	Mark, Word string
+	By         string
+	Most       string
+	// Stalled is since when no coordinator has processed an entry of its log, although there are some; zero if that is not so, or for less than
+	// stalledAfter.
+	Stalled time.Time
+}
+
+// stalledAfter is how long a coordinator may process nothing: longer than it takes to announce what it has processed.
+const stalledAfter = 10 * time.Second
+
+// stalls has, by partition, the position of the coordinators, and since when that is the same with entries after it.
+type stalls struct {
+	mu    sync.Mutex
+	at    map[int]uint64
+	since map[int]time.Time
+}
+
+// note notes the position of a partition, and returns since when it has stalled.
+func (s *stalls) note(p *fleet.Partition, now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at == nil {
+		s.at, s.since = map[int]uint64{}, map[int]time.Time{}
+	}
+	if p.Unread != "" {
+		return time.Time{}
+	}
+	if was, known := s.at[p.Number]; !known || was != p.Released || p.Unreleased == 0 {
+		s.at[p.Number], s.since[p.Number] = p.Released, now
+	}
+	if since := s.since[p.Number]; now.Sub(since) >= stalledAfter {
+		return since
+	}
+	return time.Time{}
+}
+
+// fleetData is what the page shows.
+type fleetData struct {
+	Fleet        *fleet.Fleet
+	Workers      []memberRow
+	Coordinators []memberRow
+	Partitions   []partitionRow
+	Rewinds      []string
+	Worker       *memberRow
+	Grid         bool // there are many partitions
+	Binaries     []string
+	Takes        *takesData
+}
+
+// manyPartitions is from how many partitions on they are a grid.
+const manyPartitions = 64
+
+func (c *Console) fleetNow(ctx context.Context, q *query) (*shown, error) {
+	f, err := c.shared.Fleet(ctx, time.Second)
+	if err != nil {
+		return nil, err
+	}
+	d := &fleetData{Fleet: f, Grid: len(f.Partitions) > manyPartitions}
+	if all := f.Binaries(); len(all) > 1 {
+		d.Binaries = all
+	}
+	lost := map[string]string{}
+	for _, h := range f.Hanging() {
+		lost[h.Worker] = h.String()
+	}
+	for i := range f.Workers {
+		r := rowOfMember(&f.Workers[i], q)
+		r.Lost = lost[r.ID]
+		d.Workers = append(d.Workers, r)
+		if r.Here {
+			d.Worker = &d.Workers[len(d.Workers)-1]
+		}
+	}
+	for i := range f.Coordinators {
+		d.Coordinators = append(d.Coordinators, rowOfMember(&f.Coordinators[i], q))
+	}
+	for i := range f.Partitions {
+		r := rowOfPartition(&f.Partitions[i])
+		r.Stalled = c.stalls.note(r.Partition, f.At)
+		d.Partitions = append(d.Partitions, r)
+	}
+	_, d.Rewinds = fleet.RewindText(f.Rewinds)
+	d.Takes = c.takes.now(ctx, c, f)
+	if d.Worker != nil { // the slice has stopped growing
+		d.Worker = &d.Workers[slices.IndexFunc(d.Workers, func(r memberRow) bool { return r.Here })]
+	}
+	s := &shown{Name: "Fleet", CLI: "settle fleet", Data: d, Parts: []part{
+		{ID: "workers", Template: "fleet-workers", Data: d}, {ID: "worker", Template: "fleet-worker", Data: d}, {ID: "coordinators", Template: "fleet-coordinators", Data: d},
+		{ID: "partitions", Template: "fleet-partitions", Data: d}, {ID: "stuck", Template: "fleet-stuck", Data: d}, {ID: "takes", Template: "fleet-takes", Data: d.Takes},
+	}}
+	s.Title, s.State = d.title()
+	return s, nil
+}
+
+func rowOfMember(m *fleet.Member, q *query) memberRow {
+	r := memberRow{Member: m, Mark: workerState(m.State), Partitions: fleet.Ranges(m.Holds), URL: q.With("worker", m.ID) + "#worker", Here: q.Param("worker") == m.ID}
+	if g := m.Figures; g != nil {
+		for i := range g.Partitions {
+			r.Waiting += g.Partitions[i].Events
+			r.Takeover = max(r.Takeover, g.Partitions[i].Took)
+		}
+		r.Handled = g.Receipts - min(g.Failed, g.Receipts)
+	}
+	return r
+}
+
+func rowOfPartition(p *fleet.Partition) partitionRow {
+	r := partitionRow{Partition: p, Mark: "clean", Word: "served", By: strings.Join(p.Served, ", ")}
+	switch {
+	case p.Unread != "":
+		r.Mark, r.Word = "failed", "unreadable"
+	case len(p.Served) == 0 && len(p.Silent) > 0:
+		r.Mark, r.Word, r.By = "failed", "not served", strings.Join(p.Silent, ", ")+" does not answer"
+	case len(p.Served) == 0 && p.Owner == "":
+		r.Mark, r.Word, r.By = "failed", "not served", "no worker"
+	case len(p.Served) == 0:
+		r.Mark, r.Word, r.By = "waiting", "changing hands", "next: "+p.Owner
+	case !slices.Contains(p.Served, p.Owner):
+		r.Mark, r.Word = "waiting", "changing hands"
+		r.By += ", moves to " + p.Owner
+	case p.Events > 0 && time.Since(p.Oldest) > 5*time.Second:
+		r.Mark, r.Word = "parked", "behind"
+	}
+	if p.Events >= 10 && p.BusiestEvents > p.Events/2 {
+		r.Most = p.Busiest
+	}
+	return r
+}
+
+// Up is how long a process has been up, 0 if that is not known.
+func (r *memberRow) Up() time.Time {
+	if r.Figures != nil {
+		return r.Figures.Since
+	}
+	return r.Since
+}
+
+// OfPartitions are the partitions of a worker as it reports them.
+func (r *memberRow) OfPartitions() []status.Partition {
+	if r.Figures == nil {
+		return nil
+	}
+	return r.Figures.Partitions
+}
+
+// Noted are remarks about a worker or a coordinator.
+func (r *memberRow) Noted() (list []string) {
+	if n := r.Noticed; n != nil {
+		if n.Denied != "" {
+			list = append(list, "its NATS user lacks a permission: "+n.Denied)
+		}
+		for _, p := range n.PassedOver {
+			list = append(list, fmt.Sprintf("it has passed over %s that it cannot read: %s", display.Count(int(p.Count), "message"), p.Reason)) //nolint:gosec // a count
+		}
+	}
+	for _, l := range r.Full {
+		list = append(list, fmt.Sprintf("%s, the first of them to space %s, wait for room in the lane of partition %d", display.Count(l.Waiting, "event"), l.Space, l.Partition))
+	}
+	g := r.Figures
+	if g == nil {
+		return list
+	}
+	if g.Unstored != "" {
+		list = append(list, "the store refuses to store: "+g.Unstored)
+	}
+	if g.Denied != "" {
+		list = append(list, "its NATS user lacks a permission: "+g.Denied)
+	}
+	if g.Abandoned > 0 {
+		list = append(list, display.Count(g.Abandoned, "call")+" of application code were given up and have not returned")
+	}
+	list = append(list, g.Unrunnable...)
+	if r.Ahead > time.Second {
+		list = append(list, "its clock is ahead by at least "+duration(r.Ahead))
+	}
+	return list
+}
+
+// Stalled is the partition whose sends have waited for longest, nil if there is none.
+func (d *fleetData) Stalled() (p *partitionRow) {
+	for i := range d.Partitions {
+		if r := &d.Partitions[i]; !r.Stalled.IsZero() && (p == nil || r.Stalled.Before(p.Stalled)) {
+			p = r
+		}
+	}
+	return p
+}
+
+func (d *fleetData) title() (title, state string) {
+	silent, unserved, behind := []string{}, 0, 0
+	here := 0
+	for i := range d.Workers {
+		switch d.Workers[i].State {
+		case fleet.Here:
+			here++
+		case fleet.Silent:
+			silent = append(silent, d.Workers[i].ID)
+		}
+	}
+	for i := range d.Partitions {
+		switch d.Partitions[i].Word {
+		case "not served", "unreadable":
+			unserved++
+		case "behind":
+			behind++
+		}
+	}
+	coordinators := slices.ContainsFunc(d.Coordinators, func(r memberRow) bool { return r.State == fleet.Here })
+	switch {
+	case len(d.Workers) == 0:
+		return "No worker has joined", "failed"
+	case unserved > 0:
+		return fmt.Sprintf("%s not served", isAre(unserved, "partition")), "failed"
+	case len(silent) > 0:
+		return strings.Join(silent, ", ") + " does not answer; other workers have its partitions", "failed"
+	case !coordinators:
+		return "No coordinator answers: spaces do not receive what others send", "failed"
+	case d.Stalled() != nil:
+		p := d.Stalled()
+		return fmt.Sprintf("The coordinator is behind: it has not released %s of partition %d", display.Count(int(p.Unreleased), "commit"), p.Number), "parked" //nolint:gosec // a count
+	case d.Fleet.StuckCount > 0:
+		return fmt.Sprintf("%s stuck, of %s", isAre(d.Fleet.StuckCount, "space"), display.Count(here, "worker")), "parked"
+	case behind > 0:
+		return fmt.Sprintf("%s behind", isAre(behind, "partition")), "parked"
+	}
+	return fmt.Sprintf("%s %s all %s", display.Count(here, "worker"), map[bool]string{true: "serves", false: "serve"}[here == 1], display.Count(len(d.Partitions), "partition")), "clean"
+}

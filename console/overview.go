@@ -1,0 +1,286 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/display"
+	"github.com/settlehq/settle/internal/fleet"
+)
+
+func overviewPage() page {
+	return page{
+		name: "overview", pattern: "/{$}", nav: "Overview", icon: "M2 13h12M4 10h8M6 7h4M7 4h2",
+		open: func(c *Console, _ *query) (view, error) {
+			return view{load: c.overview, every: 2 * time.Second}, nil
+		},
+	}
+}
+
+// concern is something that needs attention.
+type concern struct {
+	// Key is the same as long as it is the same concern.
+	Key   string
+	State string // its mark
+	What  string // the thing it is about
+	URL   string
+	Text  string
+	Since time.Time
+	Why   string // where the reason is explained, "" for nowhere
+	CLI   string
+}
+
+// worry is the order of concerns: the first states are worse.
+var worry = []string{"failed", "quarantined", "parked", "gated", "invalid", "waiting", "running", "dormant"}
+
+// overviewData is what the page shows besides its parts.
+type tally struct {
+	Fleet    *fleet.Fleet
+	Spaces   int
+	Awake    int
+	Lag      uint64
+	Dead     history.DeadCounts
+	DeadText string // "" if they could be counted
+	Here     int
+	Oldest   time.Time
+}
+
+// cell is a partition in the strip.
+type cell struct {
+	Number int
+	State  string
+	Word   string
+	Text   string
+}
+
+// overview loads the overview.
+func (c *Console) overview(ctx context.Context) (*shown, error) {
+	f, err := c.shared.Fleet(ctx, time.Second)
+	if err != nil {
+		return nil, err
+	}
+	names, err := c.shared.Spaces(ctx, 5*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	t := tally{Fleet: f, Spaces: len(names)}
+	if t.Dead, err = c.shared.Dead(ctx, 5*time.Second); err != nil {
+		t.DeadText = err.Error()
+	}
+	for i := range f.Workers {
+		w := &f.Workers[i]
+		if w.State == fleet.Here {
+			t.Here++
+		}
+		if w.Figures != nil {
+			t.Awake += w.Figures.Awake
+		}
+	}
+	for i := range f.Partitions {
+		p := &f.Partitions[i]
+		t.Lag += p.Events
+		if !p.Oldest.IsZero() && (t.Oldest.IsZero() || p.Oldest.Before(t.Oldest)) {
+			t.Oldest = p.Oldest
+		}
+	}
+	list := concerns(f, &t)
+	s := &shown{CLI: "settle fleet", Name: "Overview"}
+	s.Title, s.State = health(f, &t, list)
+	shownList, more := list, 0
+	if len(list) > 20 {
+		shownList, more = list[:20], len(list)-20
+	}
+	s.Parts = []part{
+		{ID: "tally", Template: "overview-tally", Data: &t},
+		{ID: "concerns", Template: "overview-concerns", Data: map[string]any{"List": shownList, "More": more, "Well": max(0, t.Spaces-stuckSpaces(f)), "Spaces": t.Spaces, "Workers": len(f.Workers)}},
+		{ID: "rates", Template: "overview-rates", Data: c.memory.charts()},
+		{ID: "workers", Template: "overview-workers", Data: f},
+		{ID: "partitions", Template: "overview-partitions", Data: partitionCells(f)},
+	}
+	return s, nil
+}
+
+// stuckSpaces counts spaces with a concern.
+func stuckSpaces(f *fleet.Fleet) int {
+	n := f.StuckCount
+	for i := range f.Workers {
+		if fig := f.Workers[i].Figures; fig != nil {
+			n += fig.UnsettledCount
+		}
+	}
+	return n
+}
+
+// health is the state of the deployment in a sentence.
+func health(f *fleet.Fleet, t *tally, list []concern) (title, state string) {
+	switch {
+	case len(f.Workers) == 0:
+		return "No worker runs here", "failed"
+	case t.Here == 0:
+		return "No worker answers", "failed"
+	}
+	stuck := f.StuckCount
+	switch {
+	case stuck == 1:
+		return "1 space is stuck", "parked"
+	case stuck > 1:
+		return fmt.Sprintf("%s spaces are stuck", display.Grouped(stuck)), "parked"
+	case len(list) == 1:
+		text := list[0].Text
+		if list[0].Key != "dead" {
+			text = list[0].What + ": " + text
+		}
+		return cut(display.FirstLine(text), 90), list[0].State
+	case len(list) > 1:
+		return fmt.Sprintf("%d things need attention", len(list)), list[0].State
+	case t.Spaces == 0:
+		return "All is well, and nothing has happened yet", "clean"
+	}
+	return "All is well", "clean"
+}
+
+// concerns lists what needs attention, the worst first.
+func concerns(f *fleet.Fleet, t *tally) (list []concern) {
+	add := func(c concern) { list = append(list, c) }
+	if len(f.Workers) == 0 {
+		add(concern{Key: "no worker", State: "failed", What: "workers", URL: "/fleet", Text: "none runs, and no event is handled", CLI: "spaceworker"})
+	}
+	if len(f.Coordinators) == 0 || !slices.ContainsFunc(f.Coordinators, func(m fleet.Member) bool { return m.State == fleet.Here }) {
+		add(concern{Key: "no coordinator", State: "failed", What: "coordinators", URL: "/fleet", Text: "none answers: events that spaces send to each other are not delivered", CLI: "coordinator"})
+	}
+	for _, h := range f.Hanging() {
+		add(concern{Key: "hanging " + h.Worker, State: "failed", What: h.Worker, URL: "/fleet", Text: strings.TrimSuffix("does not answer; "+h.String(), "; ")})
+	}
+	for i := range f.Partitions {
+		p := &f.Partitions[i]
+		switch {
+		case p.Unread != "":
+			add(concern{Key: fmt.Sprint("unread ", p.Number), State: "failed", What: fmt.Sprintf("partition %d", p.Number), URL: "/fleet", Text: "its streams cannot be read: " + p.Unread})
+		case len(p.Served) == 0 && len(f.Workers) > 0:
+			add(concern{Key: fmt.Sprint("unserved ", p.Number), State: "failed", What: fmt.Sprintf("partition %d", p.Number), URL: "/fleet", Text: "no worker serves it"})
+		}
+	}
+	for i := range f.Stuck {
+		s := &f.Stuck[i]
+		text := s.Reason
+		if s.Event != "" {
+			text = s.Stream + " " + s.Event + ": " + s.Reason
+		}
+		add(concern{Key: "stuck " + s.Space, State: stateOfCause(s.Cause), What: s.Space, URL: pathOf("spaces", s.Space), Text: text, Since: s.Since, Why: pathOf("spaces", s.Space) + "#what-waits", CLI: "settle lane " + s.Space})
+	}
+	for i := range f.Workers {
+		list = append(list, workerConcerns(&f.Workers[i])...)
+	}
+	if t.Dead.Open > 0 {
+		add(concern{Key: "dead", State: "failed", What: "dead letters", URL: "/dead", Text: display.Count(t.Dead.Open, "event") + " failed or refused, neither redriven nor dismissed", CLI: "settle dead"})
+	}
+	slices.SortStableFunc(list, func(a, b concern) int {
+		return cmp.Or(cmp.Compare(slices.Index(worry, a.State), slices.Index(worry, b.State)), a.Since.Compare(b.Since))
+	})
+	return list
+}
+
+// workerConcerns lists what a worker reports.
+func workerConcerns(w *fleet.Member) (list []concern) {
+	fig := w.Figures
+	if fig == nil {
+		return nil
+	}
+	add := func(c concern) { list = append(list, c) }
+	for i := range fig.Losses {
+		l := &fig.Losses[i]
+		add(concern{Key: "loss " + l.What(), State: "quarantined", What: l.What(), URL: "/doctor", Text: "set aside: " + l.Reason, Since: l.Since, CLI: "settle doctor"})
+	}
+	for i := range fig.Unsettled {
+		u := &fig.Unsettled[i]
+		text := display.Count(u.Count, "node") + " do not converge"
+		if round := u.Round(); round != "" {
+			text += ": " + round
+		}
+		add(concern{Key: "unsettled " + u.Space, State: "invalid", What: u.Space, URL: pathOf("spaces", u.Space), Text: text, Since: u.Since, Why: graphURL(u.Space, ""), CLI: "settle graph " + u.Space})
+	}
+	for _, l := range fig.Late {
+		add(concern{Key: "late " + l.Space, State: "waiting", What: l.Space, URL: pathOf("spaces", l.Space), Text: "timers or delayed events are due and not handled", Since: l.Since, CLI: "settle timers " + l.Space})
+	}
+	for _, text := range fig.Unrunnable {
+		add(concern{Key: "unrunnable " + text, State: "failed", What: w.ID, URL: "/programs", Text: "a deployed version cannot run here: " + text, CLI: "settle versions"})
+	}
+	if fig.Unstored != "" {
+		add(concern{Key: "unstored " + w.ID, State: "failed", What: w.ID, URL: "/fleet", Text: "the store refuses to store: " + fig.Unstored})
+	}
+	if fig.Denied != "" {
+		add(concern{Key: "denied " + w.ID, State: "failed", What: w.ID, URL: "/doctor", Text: "its NATS user lacks a permission: " + fig.Denied, CLI: "settle doctor"})
+	}
+	if fig.Abandoned > 0 {
+		add(concern{Key: "abandoned " + w.ID, State: "running", What: w.ID, URL: "/fleet", Text: display.Count(fig.Abandoned, "call") + " of application code were given up and have not returned"})
+	}
+	return list
+}
+
+// stateOfCause is the mark of a stuck space.
+func stateOfCause(cause string) string {
+	switch cause {
+	case "running", "not answering":
+		return "running"
+	case "gate", "turn":
+		return "gated"
+	case "document", "computation", "early", "queued", "loading":
+		return "waiting"
+	case "retry":
+		return "parked"
+	}
+	return "failed"
+}
+
+// partitionCells is the strip of partitions.
+func partitionCells(f *fleet.Fleet) []cell {
+	cells := make([]cell, len(f.Partitions))
+	for i := range f.Partitions {
+		p := &f.Partitions[i]
+		at := cell{Number: p.Number, State: "clean", Word: "served"}
+		switch {
+		case p.Unread != "":
+			at.State, at.Word = "failed", "unreadable"
+		case len(p.Served) == 0:
+			at.State, at.Word = "failed", "not served"
+		case len(p.Served) > 1:
+			at.State, at.Word = "waiting", "changing hands"
+		case p.Events > 0 && time.Since(p.Oldest) > 5*time.Second:
+			at.State, at.Word = "parked", "behind"
+		}
+		at.Text = strings.Join(p.Served, ", ")
+		if at.Text == "" {
+			at.Text = "no worker"
+		}
+		cells[i] = at
+	}
+	return cells
+}
+
+// charts returns the pictures of the last hour.
+func (m *memory) charts() []*chart {
+	all := m.samples()
+	events := make([]float64, len(all))
+	failed := make([]float64, len(all))
+	half, most := make([]float64, len(all)), make([]float64, len(all))
+	for i := range all {
+		s := &all[i]
+		events[i], failed[i] = math.NaN(), math.NaN()
+		if s.Known {
+			events[i], failed[i] = s.Events, s.Failed
+		}
+		known := len(s.Waits) > 0
+		half[i], most[i] = millis(quantile(s.Waits, 0.5), known), millis(quantile(s.Waits, 0.99), known)
+	}
+	perSecond := func(v float64) string { return rateText(v) + "/s" }
+	return []*chart{
+		{Label: "Events per second", Series: []series{{"handled", "c-running", events}, {"failed", "c-failed", failed}}, Text: perSecond, Note: "from the counts of the workers, every 12 s"},
+		{Label: "Time to receipt", Series: []series{{"p50", "c-running", half}, {"p99", "c-gated", most}}, Text: func(v float64) string { return duration(time.Duration(v * float64(time.Millisecond))) }, Note: "of a sample of at most 40 events every 12 s"},
+	}
+}

@@ -1,0 +1,203 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle/internal/display"
+	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program"
+)
+
+func spacesPage() page {
+	return page{
+		name: "spaces", pattern: "/spaces", nav: "Spaces", icon: "M2 3h5v4H2zM9 3h5v4H9zM2 9h5v4H2zM9 9h5v4H9z",
+		params: []string{"q", "state", "page"}, everyone: true,
+		open: func(c *Console, q *query) (view, error) {
+			return view{load: func(ctx context.Context) (*shown, error) { return c.spaces(ctx, q) }, every: 2 * time.Second}, nil
+		},
+	}
+}
+
+// spaceRow is a space in the list.
+type spaceRow struct {
+	Name      string
+	State     string // of its mark
+	Word      string
+	Text      string // why it is in that state
+	Since     time.Time
+	Partition int
+	Owner     string
+	Runs      string // the deployed program
+	Rule      string
+}
+
+// rowsPerPage is how many spaces a page lists.
+const rowsPerPage = 100
+
+// spacesData is the list.
+type spacesData struct {
+	Query            string
+	State            string
+	Rows             []spaceRow
+	Total, All       int // that match, and that there are
+	Pages, Page      int
+	Before, After    string
+	From, To         int
+	Filters          []filter
+	Hosted, Deployed bool
+}
+
+// filter is a link that filters the list.
+type filter struct {
+	Label, URL string
+	Count      int
+	Here       bool
+}
+
+// spaces loads the list of spaces.
+func (c *Console) spaces(ctx context.Context, q *query) (*shown, error) {
+	names, err := c.shared.Spaces(ctx, 2*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.shared.Fleet(ctx, 2*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := c.shared.Rules(ctx, 5*time.Second)
+	if err != nil {
+		rules = nil // the list is complete without it
+	}
+	text := strings.ToLower(strings.TrimSpace(q.Param("q")))
+	marks := markedSpaces(f)
+	d := &spacesData{Query: q.Param("q"), State: q.Param("state")}
+	counts := map[string]int{}
+	var found []spaceRow
+	for _, name := range names {
+		if !q.visitor.SeesSpace(name) {
+			continue
+		}
+		d.All++
+		if text != "" && !strings.Contains(strings.ToLower(name), text) {
+			continue
+		}
+		row, marked := marks[name]
+		if !marked {
+			row = spaceRow{State: "clean", Word: "well"}
+		}
+		counts[row.Word]++
+		if d.State != "" && d.State != row.Word {
+			continue
+		}
+		row.Name = name
+		found = append(found, row)
+	}
+	slices.SortStableFunc(found, func(a, b spaceRow) int { return rank(&a) - rank(&b) })
+	d.Total = len(found)
+	d.page(q, found)
+	for i := range d.Rows {
+		d.Rows[i].place(f, rules)
+		d.Hosted = d.Hosted || d.Rows[i].Runs != ""
+	}
+	d.filters(q, counts)
+	stuck := counts["stuck"]
+	s := &shown{Title: "No space is stuck", State: "clean", Name: "Spaces", CLI: "settle ls", Parts: []part{{ID: "list", Template: "spaces-list", Data: d}}, Data: d}
+	switch {
+	case d.All == 0:
+		s.Title, s.State = "There are no spaces yet", "dormant"
+	case text != "" && len(found) == 0:
+		s.Title, s.State = fmt.Sprintf("No space is called like “%s”", cut(q.Param("q"), 40)), "dormant"
+	case stuck == 1:
+		s.Title, s.State = "1 space is stuck", "parked"
+	case stuck > 1:
+		s.Title, s.State = display.Grouped(stuck)+" spaces are stuck", "parked"
+	}
+	if text != "" && program.CheckSpaces(q.Param("q")+"*") == nil {
+		s.CLI += " '" + q.Param("q") + "*'"
+	}
+	return s, nil
+}
+
+// rank orders rows: those that need attention first.
+func rank(r *spaceRow) int {
+	return slices.Index([]string{"stuck", "does not converge", "late", "busy", "well"}, r.Word)
+}
+
+// markedSpaces returns the spaces that processes report to be other than well.
+func markedSpaces(f *fleet.Fleet) map[string]spaceRow {
+	all := map[string]spaceRow{}
+	for i := range f.Workers {
+		fig := f.Workers[i].Figures
+		if fig == nil {
+			continue
+		}
+		for _, b := range fig.Busiest {
+			if b.Events == 0 {
+				continue
+			}
+			all[b.Space] = spaceRow{State: "running", Word: "busy", Text: display.Count(b.Events, "event") + " wait"}
+		}
+		for _, l := range fig.Late {
+			all[l.Space] = spaceRow{State: "waiting", Word: "late", Text: "timers or delayed events are due and not handled", Since: l.Since}
+		}
+		for i := range fig.Unsettled {
+			u := &fig.Unsettled[i]
+			all[u.Space] = spaceRow{State: "invalid", Word: "does not converge", Text: u.Round(), Since: u.Since}
+		}
+	}
+	for i := range f.Stuck {
+		s := &f.Stuck[i]
+		all[s.Space] = spaceRow{State: stateOfCause(s.Cause), Word: "stuck", Text: s.Reason, Since: s.Since}
+	}
+	return all
+}
+
+// place fills in where a space is served and what it runs.
+func (r *spaceRow) place(f *fleet.Fleet, rules *program.Table) {
+	r.Partition = model.PartitionOf(r.Name, len(f.Partitions))
+	r.Owner = f.Partitions[r.Partition].Owner
+	if rules == nil {
+		return
+	}
+	if rule := rules.Rule(r.Name); rule != nil {
+		r.Runs, r.Rule = rule.Choice.Of(r.Name).String(), rule.Spaces
+	}
+}
+
+// page cuts a page out of the rows.
+func (d *spacesData) page(q *query, rows []spaceRow) {
+	d.Pages = max(1, (len(rows)+rowsPerPage-1)/rowsPerPage)
+	d.Page, _ = strconv.Atoi(q.Param("page")) // 0 for what is no number
+	d.Page = min(max(1, d.Page), d.Pages)
+	from := (d.Page - 1) * rowsPerPage
+	d.Rows = rows[from:min(from+rowsPerPage, len(rows))]
+	if d.From, d.To = from+1, from+len(d.Rows); len(rows) == 0 {
+		d.From = 0
+	}
+	if d.Page > 1 {
+		d.Before = q.With("page", strconv.Itoa(d.Page-1))
+	}
+	if d.Page < d.Pages {
+		d.After = q.With("page", strconv.Itoa(d.Page+1))
+	}
+}
+
+// filters are the links to the states that spaces are in.
+func (d *spacesData) filters(q *query, counts map[string]int) {
+	sum := 0
+	for _, n := range counts { // any order
+		sum += n
+	}
+	d.Filters = []filter{{"all", q.With("state", "", "page", ""), sum, d.State == ""}}
+	for _, word := range []string{"stuck", "does not converge", "late", "busy", "well"} {
+		if counts[word] > 0 || d.State == word {
+			d.Filters = append(d.Filters, filter{word, q.With("state", word, "page", ""), counts[word], d.State == word})
+		}
+	}
+}
