@@ -83,6 +83,22 @@ func AtATime(n int) ActionOption { return func(o *tasks.Options) { o.AtATime = n
 // are kept until Forget.
 func Keep(d time.Duration) ActionOption { return func(o *tasks.Options) { o.Keep = d } }
 
+// FleetAtATime limits the tasks of the action that all workers of the deployment perform at the same time, in all spaces; 0 for no limit, the
+// default. It is an option of flow.Perform, too. See [docs/performers.md] about what is exact.
+//
+// [docs/performers.md]: https://github.com/settlehq/settle/blob/main/docs/performers.md#limits-of-the-fleet
+func FleetAtATime(n int) func(*tasks.Options) { return func(o *tasks.Options) { o.Fleet.AtATime = n } }
+
+// FleetRate limits the tasks of the action that all workers of the deployment begin per second, in all spaces; after a pause, up to those of
+// one second at once. 0 for no limit, the default. It is an option of flow.Perform, too.
+func FleetRate(perSecond float64) func(*tasks.Options) {
+	return func(o *tasks.Options) { o.Fleet.PerSecond = perSecond }
+}
+
+// FleetBy names a field of the input, or a keyword argument of a workflow's call. Tasks with different values of it do not share the limits
+// FleetAtATime and FleetRate: each value has them for itself.
+func FleetBy(field string) func(*tasks.Options) { return func(o *tasks.Options) { o.Fleet.By = field } }
+
 // Permanent marks an error of a performing function as final: the task is given up.
 func Permanent(err error) error { return tasks.Permanent(err) }
 
@@ -129,7 +145,7 @@ func encodeResult[T any](s *codec.Codec[T], out T) (Value, error) {
 // remote.Watched, that is the only way.
 func (a Action[In, Out]) External(p *Program, options ...ActionOption) {
 	o := applyActionOptions(options)
-	spec := p.performed(a.name, false, o.Keep)
+	spec := p.performed(a.name, false, o)
 	spec.External, spec.Remote = true, o.Terms()
 	if spec.Remote != nil {
 		if err := spec.Remote.Check(); err != nil {
@@ -295,11 +311,12 @@ func (p *Program) perform(name string, input bool, o *tasks.Options) {
 	if err := o.Check(); err != nil {
 		p.note(fmt.Errorf("program %s: %s: %w", p.Name(), called(name, input), err))
 	}
-	p.performed(name, input, o.Keep).Performer = &o.Performer
+	p.performed(name, input, o).Performer = &o.Performer
 }
 
 // performed returns the spec of an action or input that nothing performs yet.
-func (p *Program) performed(name string, input bool, keep time.Duration) *space.ActionSpec {
+func (p *Program) performed(name string, input bool, o *tasks.Options) *space.ActionSpec {
+	keep := o.Keep
 	spec := p.action(name, input)
 	if spec.Performer != nil || spec.External {
 		p.note(fmt.Errorf("program %s: %s is performed already; call Perform, External or Fetch once", p.Name(), called(name, input)))
@@ -307,7 +324,10 @@ func (p *Program) performed(name string, input bool, keep time.Duration) *space.
 	if keep < 0 {
 		p.note(fmt.Errorf("program %s: %s: tasks cannot be kept for %s", p.Name(), called(name, input), keep))
 	}
-	spec.Keep = keep
+	if err := o.Fleet.Check(); err != nil {
+		p.note(fmt.Errorf("program %s: %s: %w", p.Name(), called(name, input), err))
+	}
+	spec.Keep, spec.Fleet = keep, o.Fleet
 	return spec
 }
 

@@ -250,6 +250,9 @@ func (a *awaits) follow(space string, after uint64) {
 
 // look delivers the receipts in a commit.
 func (a *awaits) look(f *follower, e model.LogEntry) {
+	if a.unawaited(f, e.Seq) {
+		return
+	}
 	c, err := model.DecodeCommit(e.Data)
 	if err != nil {
 		a.c.logger.Warn("read commit", "space", e.Space, "sequence", e.Seq, "error", err)
@@ -271,6 +274,17 @@ func (a *awaits) look(f *follower, e model.LogEntry) {
 		}
 		delete(f.waiters, key)
 	}
+}
+
+// unawaited passes over a commit that nothing waits for, as while a follower lingers: reading it would be most of what that costs.
+func (a *awaits) unawaited(f *follower, seq uint64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(f.waiters) > 0 {
+		return false
+	}
+	f.seen = seq
+	return true
 }
 
 func (a *awaits) leave(f *follower, key receipts.Key, ch chan *model.Receipt) {

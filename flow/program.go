@@ -74,17 +74,18 @@ func (w *Workflows) External(name string, options ...settle.ActionOption) {
 	for _, set := range options {
 		set(&o)
 	}
-	w.actions = append(w.actions, &space.ActionSpec{Name: name, External: true, Remote: o.Terms()})
+	w.checkFleet(name, &o)
+	w.actions = append(w.actions, &space.ActionSpec{Name: name, External: true, Remote: o.Terms(), Fleet: o.Fleet})
 }
 
-// ActionOption configures an action.
-type ActionOption func(*tasks.Performer)
+// ActionOption configures an action. settle.FleetAtATime, settle.FleetRate and settle.FleetBy are options of it, too.
+type ActionOption func(*tasks.Options)
 
 // AtATime limits the attempts of the action that run at the same time in one space; default 16.
-func AtATime(n int) ActionOption { return func(p *tasks.Performer) { p.AtATime = n } }
+func AtATime(n int) ActionOption { return func(o *tasks.Options) { o.AtATime = n } }
 
 // Timeout limits an attempt, if the workflow sets no shorter timeout for the call; default a minute.
-func Timeout(d time.Duration) ActionOption { return func(p *tasks.Performer) { p.Timeout = d } }
+func Timeout(d time.Duration) ActionOption { return func(o *tasks.Options) { o.Timeout = d } }
 
 // Attempt describes the attempt that a function performs.
 type Attempt struct {
@@ -111,10 +112,12 @@ func AttemptOf(ctx context.Context) Attempt {
 // do must return when ctx ends, which it does at the timeout, when the run no longer needs the action, and when the
 // space moves to another worker.
 func Perform[In, Out any](w *Workflows, name string, do func(ctx context.Context, in In) (Out, error), options ...ActionOption) {
-	p := &tasks.Performer{Attempts: 1, Timeout: time.Minute}
+	o := &tasks.Options{Performer: tasks.Performer{Timeout: time.Minute}}
 	for _, set := range options {
-		set(p)
+		set(o)
 	}
+	p := &o.Performer
+	p.Attempts = 1 // the workflow decides about another one
 	if do == nil {
 		w.note(fmt.Errorf("action %s: the function is nil", name))
 		return
@@ -129,7 +132,14 @@ func Perform[In, Out any](w *Workflows, name string, do func(ctx context.Context
 	if err := p.Check(); err != nil {
 		w.note(fmt.Errorf("action %s: %w", name, err))
 	}
-	w.actions = append(w.actions, &space.ActionSpec{Name: name, Performer: p})
+	w.checkFleet(name, o)
+	w.actions = append(w.actions, &space.ActionSpec{Name: name, Performer: p, Fleet: o.Fleet})
+}
+
+func (w *Workflows) checkFleet(name string, o *tasks.Options) {
+	if err := o.Fleet.Check(); err != nil {
+		w.note(fmt.Errorf("action %s: %w", name, err))
+	}
 }
 
 // Perform adds the action, performed by a function. See the function Perform.

@@ -298,6 +298,8 @@ const (
 	// maxPartitions is more than a deployment can have.
 	maxPartitions = 1 << 12
 	maxWeight     = 1e6
+	// maxLimits is more than a member announces.
+	maxLimits = 1 << 10
 )
 
 // Check returns an error unless the announcement is within bounds.
@@ -319,6 +321,12 @@ func (m *Member) Check() error {
 		b.partitions("full", []int{m.Full[i].Partition})
 		b.line("full", m.Full[i].Space, maxShort)
 		b.count("full", m.Full[i].Waiting)
+	}
+	b.upTo("limits", uint64(len(m.Limits)), maxLimits)
+	for _, l := range m.Limits {
+		b.line("limits", l.Name, maxShort)
+		b.count("limits", l.Want)
+		b.count("limits", l.Claim)
 	}
 	for field, text := range map[string]string{ // any order: one that is too long is enough
 		"role": m.Role, "life": m.Life, "program": m.Program, "host": m.Host, "version": m.Version, "connection": m.Connection,

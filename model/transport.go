@@ -288,6 +288,15 @@ type Member struct {
 	Done []uint64 `json:"done,omitzero"`
 	// Full are the lanes that have no room for events that this coordinator must release.
 	Full []FullLane `json:"full,omitzero"`
+	// Limits are this member's parts of what all members together may do (docs/adr/0066).
+	Limits []LimitClaim `json:"limits,omitzero"`
+}
+
+// LimitClaim is a member's part of a limit: how much it could use, and how much of that it claims. What it uses is never more than the claim.
+type LimitClaim struct {
+	Name  string `json:"name"`
+	Want  int    `json:"want"`
+	Claim int    `json:"claim"`
 }
 
 // FullLane is a lane that has no room for events that other spaces have sent to spaces of its partition.

@@ -371,6 +371,9 @@ func (h *host) goOn(id, what string) {
 // cancelTasks removes tasks that are no longer needed. If there are many, other transactions remove the rest; until then, an
 // end of one has no effect.
 func (h *host) cancelTasks(id string, tasks map[string]pending) {
+	if len(tasks) == 0 {
+		return
+	}
 	n := 0
 	for _, work := range slices.Sorted(maps.Keys(tasks)) {
 		was := tasks[work]

@@ -117,6 +117,7 @@ func (s *Set) Use(a *space.ActionSpec) error {
 		return fmt.Errorf("action %s is called by a workflow, which receives its results; it cannot have a function done, too: declare another action for other work", a.Name)
 	}
 	a.Done, a.Discard = s.ended, true
+	a.Fleet.Of = func(t *space.Task, by string) model.Value { return t.In.Get("kwargs").Get(by) }
 	s.shared[a.Name] = !a.Apart()
 	if a.Remote != nil {
 		terms := *a.Remote

@@ -64,6 +64,8 @@ type ActionSpec struct {
 	// performers; any client that may send to the stream can end them in either case.
 	External bool
 	Remote   *Remote
+	// Fleet has the limits that count for all workers together.
+	Fleet Fleet
 }
 
 // Performer makes attempts at the tasks of an action, or fetches an input. It runs beside the space: the core

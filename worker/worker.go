@@ -49,6 +49,8 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.limits = tasks.NewLimits(w)
+	w.OnLimits(e.limits.Changed)
 	w.AddFigures(e.unsettled.describe)
 	return &Worker{w, e.runs, e.profile}, nil
 }
@@ -67,6 +69,8 @@ type engine struct {
 	unsettled unsettled
 	// performing limits the concurrent attempts at tasks; nil in an attachment.
 	performing *tasks.Slots
+	// limits are those of the fleet; nil in an attachment.
+	limits *tasks.Limits
 	// offers hand tasks to performers; nil if the bus cannot, and in an attachment.
 	offers *tasks.Offers
 }
@@ -131,7 +135,7 @@ func (p program) NewCore(of *host.Access, st model.SpaceState, r *replica.Replic
 		return nil, err
 	}
 	c.tasks = tasks.New(tasks.Host{
-		Space: of.Space, Ctx: of.Ctx, Slots: p.engine.performing, Offers: p.engine.offers, Logger: p.engine.cfg.Logger, Warn: of.Warn,
+		Space: of.Space, Ctx: of.Ctx, Slots: p.engine.performing, Offers: p.engine.offers, Limits: p.engine.limits, Logger: p.engine.cfg.Logger, Warn: of.Warn,
 		Now: of.Now, Go: of.Go, Call: of.Call, Send: of.Send, Report: of.Report,
 	})
 	c.Rehydrate(observations(st, c.build()))

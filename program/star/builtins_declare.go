@@ -180,6 +180,9 @@ func (inst *instance) action(t *starlark.Thread, b *starlark.Builtin, args starl
 	if d.keep, err = durationOf("keep", keep); err == nil {
 		d.remote, err = terms.remote()
 	}
+	if err == nil {
+		d.fleet, err = terms.fleet()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("action %s: %w", name, err)
 	}
@@ -198,18 +201,26 @@ func (inst *instance) action(t *starlark.Thread, b *starlark.Builtin, args starl
 
 // termsArgs are the arguments of action about the performers that get its tasks.
 type termsArgs struct {
-	timeout, heartbeat starlark.String
-	rate               starlark.Value
-	attempts, atATime  int
-	queue, queueBy     string
-	watched            bool
+	timeout, heartbeat              starlark.String
+	rate, fleetRate                 starlark.Value
+	attempts, atATime, fleetAtATime int
+	queue, queueBy, fleetBy         string
+	watched                         bool
 }
 
 func (a *termsArgs) unpack() []any {
 	return []any{
 		"timeout??", &a.timeout, "heartbeat??", &a.heartbeat, "rate??", &a.rate, "attempts?", &a.attempts, "at_a_time?", &a.atATime,
 		"queue?", &a.queue, "queue_by?", &a.queueBy, "watched?", &a.watched,
+		"fleet_at_a_time?", &a.fleetAtATime, "fleet_rate??", &a.fleetRate, "fleet_by?", &a.fleetBy,
 	}
+}
+
+// fleet returns the limits that count for all workers together.
+func (a *termsArgs) fleet() (space.Fleet, error) {
+	rate, err := perSecond("fleet_rate", a.fleetRate)
+	f := space.Fleet{AtATime: a.fleetAtATime, PerSecond: rate, By: a.fleetBy}
+	return f, cmp.Or(err, f.Check())
 }
 
 // remote returns how performers get the tasks, nil if clients watch them.
@@ -221,12 +232,19 @@ func (a *termsArgs) remote() (*space.Remote, error) {
 	var errs [2]error
 	r.Timeout, errs[0] = durationOf("timeout", a.timeout)
 	r.Heartbeat, errs[1] = durationOf("heartbeat", a.heartbeat)
-	if a.rate != nil {
-		perSecond, is := starlark.AsFloat(a.rate)
-		if !is {
-			return nil, fmt.Errorf("rate is %s; it must be a number of tasks per second", meter.Article(a.rate.Type()))
-		}
-		r.Rate = perSecond
+	var err error
+	r.Rate, err = perSecond("rate", a.rate)
+	return r, cmp.Or(errs[0], errs[1], err, r.Check())
+}
+
+// perSecond reads a rate.
+func perSecond(name string, x starlark.Value) (float64, error) {
+	if x == nil {
+		return 0, nil
 	}
-	return r, cmp.Or(errs[0], errs[1], r.Check())
+	rate, is := starlark.AsFloat(x)
+	if !is {
+		return 0, fmt.Errorf("%s is %s; it must be a number of tasks per second", name, meter.Article(x.Type()))
+	}
+	return rate, nil
 }

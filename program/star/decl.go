@@ -33,6 +33,7 @@ type decl struct {
 	keep time.Duration // of an action, and of runs
 	// remote is how performers get the tasks of an action, nil if they do not.
 	remote *space.Remote
+	fleet  space.Fleet
 	// graph is that of a workflow, and keepRuns how many ended runs of it stay.
 	graph     *workflow.Graph
 	keepRuns  int

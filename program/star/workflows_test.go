@@ -106,7 +106,7 @@ def test_cancel():
     send("workflow-cancel", {"run": "o3", "why": "changed her mind"})
     equal(doc("run_o3").state, "cancelled")
     send("workflow-cancel", {"run": "o3"}, fails = "run o3 has ended")
-    expect(doc("charge-card").tasks, {})
+    expect(doc("charge-card").tasks, None)
 `)
 }
 

@@ -28,7 +28,7 @@ type view interface {
 	CancelTimer(name string)
 	Timer(name string) (time.Time, bool)
 	Edition() int
-	StartTask(action, key string, in any)
+	StartTask(action, key string, in any, options ...space.TaskOption)
 	CancelTask(action, key string) bool
 	WantTask(input, key string) space.Task
 }

@@ -233,7 +233,7 @@ func (f *fold) task(action, key string) space.Task {
 	return space.TaskOf(key, f.docs[action].At(space.PathOfTask(key)))
 }
 
-func (o *oracle) StartTask(action, key string, in any) {
+func (o *oracle) StartTask(action, key string, in any, _ ...space.TaskOption) {
 	o.Set(action, map[string]any{"state": string(space.TaskPending), "n": 1, "in": in}, space.PathOfTask(key)...)
 }
 

@@ -141,7 +141,7 @@ func (m *membership) announceNow(ctx context.Context, left bool) error {
 	if self := m.roster.Self(); !left && roster.HasLeft(&self) {
 		return nil // the departure was announced
 	}
-	return m.bus.Announce(ctx, m.roster.Beat(left))
+	return m.bus.Announce(ctx, m.roster.Beat(left, time.Now()))
 }
 
 // watchPeers pings the other members once per heartbeat, independently of run: a process that hangs answers

@@ -34,6 +34,7 @@ type Worker struct {
 	moved   chan struct{} // the roster may have changed
 	shared  chan struct{} // closed when the first share of the partitions is served
 	members membership
+	limits  limits
 
 	mu         sync.Mutex
 	partitions map[int]*servedPartition
@@ -95,6 +96,7 @@ func (w *Worker) Start(ctx context.Context) error {
 		return w.bus.FollowMembers(ctx, func(m model.Member) {
 			w.roster.Receive(m, time.Now())
 			w.recheckPlacement()
+			w.limits.changed(w.roster)
 		}, ready)
 	})
 	select {
@@ -142,7 +144,7 @@ func (w *Worker) run() {
 		if !w.roster.Pending() {
 			shared()
 		}
-		if !due && w.roster.Due() {
+		if !due && w.roster.Due(time.Now()) {
 			_ = pause.For(w.ctx, announceDelay)
 			due = true
 		}

@@ -124,10 +124,10 @@ func (r *Roster) Leave() {
 }
 
 // Due reports whether there is something to announce before the next heartbeat.
-func (r *Roster) Due() bool {
+func (r *Roster) Due(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.untold
+	return r.untold || r.limitsDue(now)
 }
 
 // receiveOwn processes an announcement under this member's own id. r.mu is held.
@@ -137,6 +137,7 @@ func (r *Roster) receiveOwn(m model.Member, now time.Time) {
 		return
 	}
 	r.twin.receiveOwn()
+	r.limitsEchoed(&m, now)
 	for _, p := range m.Wants {
 		c := r.wants[p]
 		if c == nil || c.beat == 0 || c.beat > m.Beat || c.received {

@@ -27,7 +27,7 @@ func (r *rosterAt) wantMay(p int, want bool, when string) {
 // wantAsked checks what the next announcement requests, and returns it.
 func (r *rosterAt) wantAsked(when string, partitions ...int) model.Member {
 	r.Helper()
-	m := r.Beat(false)
+	m := r.Beat(false, time.Now())
 	if !slices.Equal(m.Wants, partitions) {
 		r.Errorf("%s: requested %v, want %v", when, m.Wants, partitions)
 	}
@@ -41,7 +41,7 @@ func TestClaim_AFreePartitionIsRequestedAndServedWhenTheRequestArrives(t *testin
 	r.wantAsked("while another holds it")
 	r.has("a", 2, nil, nil)
 	r.wantMay(1, false, "before it was requested")
-	if !r.Due() {
+	if !r.Due(time.Now()) {
 		t.Error("the claim was not announced at once")
 	}
 	m := r.wantAsked("without an owner", 1)
@@ -112,21 +112,21 @@ func TestClaim_WaitsAreBounded(t *testing.T) {
 func TestClaim_HoldAndLetGoAreAnnounced(t *testing.T) {
 	r := newRosterAt(t)
 	r.Hold(1, r.now)
-	if m := r.Beat(false); !slices.Equal(m.Holds, []int{1}) || r.Due() {
+	if m := r.Beat(false, time.Now()); !slices.Equal(m.Holds, []int{1}) || r.Due(time.Now()) {
 		t.Errorf("holds %v", m.Holds)
 	}
 	r.LetGo(1)
-	if !r.Due() {
+	if !r.Due(time.Now()) {
 		t.Error("the release of a partition was not announced, and its next owner waits for that")
 	}
-	if m := r.Beat(false); len(m.Holds) > 0 {
+	if m := r.Beat(false, time.Now()); len(m.Holds) > 0 {
 		t.Errorf("holds %v", m.Holds)
 	}
 	r.may(2)
 	r.LetGo(2) // never requested
-	r.Beat(false)
+	r.Beat(false, time.Now())
 	r.LetGo(2)
-	if r.Due() {
+	if r.Due(time.Now()) {
 		t.Error("an announcement is due although nothing was released")
 	}
 }

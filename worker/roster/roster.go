@@ -22,6 +22,9 @@ type Roster struct {
 	wants  map[int]*claim
 	untold bool
 	twin   twin
+	// limits are those that this member has a use for, echoed is when its own announcement last came back.
+	limits map[string]*limit
+	echoed time.Time
 }
 
 type entry struct {
@@ -46,7 +49,7 @@ const probation = 2
 func New(self model.Member, ttl time.Duration) *Roster {
 	return &Roster{
 		self: self, ttl: ttl, entries: map[string]*entry{},
-		holds: map[int]bool{}, wants: map[int]*claim{}, twin: twin{own: make(chan struct{})},
+		holds: map[int]bool{}, wants: map[int]*claim{}, twin: twin{own: make(chan struct{})}, limits: map[string]*limit{},
 	}
 }
 
@@ -79,6 +82,7 @@ func (r *Roster) Receive(m model.Member, now time.Time) {
 			e.returned = now
 		}
 	}
+	r.limitsReceived(&m, now)
 }
 
 // probationAt returns the probation of a member that beats again. A beat is in time if the member has not stood
@@ -170,7 +174,7 @@ func (r *Roster) Self() model.Member {
 
 // Beat advances and returns this member's own announcement. After a member has left it
 // stays so, even if a heartbeat is still in flight.
-func (r *Roster) Beat(left bool) model.Member {
+func (r *Roster) Beat(left bool, now time.Time) model.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.self.Beat++
@@ -188,5 +192,6 @@ func (r *Roster) Beat(left bool) model.Member {
 	}
 	slices.Sort(r.self.Holds)
 	slices.Sort(r.self.Wants)
+	r.sayLimits(now)
 	return r.self
 }

@@ -174,7 +174,7 @@ func TestRoster_OwnEarlierAnnouncementsAreIgnored(t *testing.T) {
 	r := newRosterAt(t)
 	r.Receive(model.Member{ID: "me", Beat: 99, Left: true, Weight: 7}, r.now)
 	r.wantLive("me")
-	if m := r.Beat(false); m.Beat != 1 || m.Left {
+	if m := r.Beat(false, time.Now()); m.Beat != 1 || m.Left {
 		t.Errorf("the first beat is %+v", m)
 	}
 }
@@ -220,11 +220,11 @@ func TestRoster_AnnouncementsThatArriveBeforeTheOutageIsNoticed(t *testing.T) {
 
 func TestRoster_TheLastAnnouncementIsTheDeparture(t *testing.T) {
 	r := newRosterAt(t)
-	r.Beat(false)
-	if m := r.Beat(true); !m.Left {
+	r.Beat(false, time.Now())
+	if m := r.Beat(true, time.Now()); !m.Left {
 		t.Errorf("the last announcement is %+v", m)
 	}
-	if m := r.Beat(false); !m.Left {
+	if m := r.Beat(false, time.Now()); !m.Left {
 		t.Error("a heartbeat after the departure brings the member back")
 	}
 }

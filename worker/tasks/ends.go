@@ -1,6 +1,8 @@
 package tasks
 
 import (
+	"sync"
+
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -37,7 +39,7 @@ func (l *List) commit(t *task, r *result, over func(*result)) bool {
 		return false
 	}
 	own, payload := *r, r.completion.Value()
-	size := len(payload.String())
+	size := sizeOf(payload)
 	made := make(chan bool, 1)
 	var stored chan bool
 	if r.stored != nil {
@@ -61,6 +63,23 @@ func (l *List) commit(t *task, r *result, over func(*result)) bool {
 		return false
 	}
 }
+
+// buffers are for sizeOf.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// sizeOf returns the size of a value as JSON.
+func sizeOf(v model.Value) int {
+	b := buffers.Get().(*[]byte)
+	*b = v.AppendJSON((*b)[:0])
+	n := len(*b)
+	if n <= maxKeptBuffer {
+		buffers.Put(b)
+	}
+	return n
+}
+
+// maxKeptBuffer is the size up to which a buffer is kept.
+const maxKeptBuffer = 64 << 10
 
 // isStored waits until the log has an outcome, and reports whether it does.
 func (l *List) isStored(action string, c *space.Completion, stored chan bool) bool {

@@ -119,6 +119,17 @@ func (g *gates) rateOf(action string) *rate {
 type rate struct {
 	tokens float64
 	at     time.Time
+	before float64 // the rate as of at; see share
+}
+
+// share is take for a rate that changes. It begins with one token: those of a second are for after a pause.
+func (r *rate) share(perSecond float64, now time.Time) time.Duration {
+	if r.at.IsZero() {
+		r.tokens, r.at, r.before = 1, now, perSecond
+	}
+	r.tokens = min(max(r.before, 1), r.tokens+min(perSecond, r.before)*max(now.Sub(r.at), 0).Seconds())
+	r.at, r.before = now, perSecond
+	return r.take(perSecond, now)
 }
 
 // take takes a token, or returns how long to wait for one.

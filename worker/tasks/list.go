@@ -38,6 +38,8 @@ type Host struct {
 	Ctx context.Context
 	// Slots limit the attempts of the process.
 	Slots *Slots
+	// Limits admit tasks within the limits of a fleet.
+	Limits *Limits
 	// Offers hand the tasks of external actions to performers; nil if that is not possible here.
 	Offers *Offers
 	// Now returns the time by the clock of the loop.
@@ -83,6 +85,8 @@ type performing struct {
 	seen    uint64
 	pending map[string]*task
 	queue   queue
+	// held are the tasks that wait for a limit of the fleet, by limit.
+	held map[string]*held
 	underWay,
 	limit int
 }
@@ -106,6 +110,8 @@ type task struct {
 	stored chan bool
 	// places are the positions in the piles of the queue, counted from 1; 0 where it is not.
 	places [kinds]int
+	// limit is the limit of the fleet that the task waits for; "" for none.
+	limit string
 	// apart reports that the task has a document of its own.
 	apart bool
 	// gone reports that the task is not pending any more.
@@ -188,15 +194,17 @@ func (l *List) change(p *space.Program) {
 		if how == nil {
 			continue // others watch the document
 		}
-		a := &performing{pending: map[string]*task{}, queue: newQueue()}
+		a := newPerforming()
 		if i := slices.IndexFunc(old, func(a *performing) bool { return a.spec.Name == spec.Name && a.spec.Input == spec.Input }); i >= 0 {
 			a = old[i]
 			old = slices.Delete(old, i, i+1)
 		}
+		l.letGo(a)
 		a.spec, a.how, a.remote, a.limit = spec, how, far, how.Concurrency()
 		l.actions = append(l.actions, a)
 	}
 	for _, a := range old {
+		l.letGo(a)
 		for _, t := range a.pending { // any order: all of them
 			l.drop(t)
 		}
@@ -249,6 +257,7 @@ func (l *List) lookAtTask(a *performing, is *space.Task, pending bool) {
 	t := a.pending[key]
 	if t != nil && (!pending || is.N != t.N) {
 		delete(a.pending, key)
+		l.unhold(a, t)
 		a.queue.remove(t)
 		l.drop(t)
 		t = nil
@@ -302,7 +311,7 @@ func (l *List) Perform() {
 			if t == nil {
 				break
 			}
-			if !a.admits(t, now) {
+			if !l.admits(a, t, now) {
 				continue
 			}
 			a.queue.begin(t)
@@ -313,17 +322,27 @@ func (l *List) Perform() {
 }
 
 // admits reports whether the next task can begin. Otherwise it, or the whole action, waits.
-func (a *performing) admits(t *task, now time.Duration) bool {
-	if a.remote == nil || t.ended != nil {
+func (l *List) admits(a *performing, t *task, now time.Duration) bool {
+	if t.ended != nil {
 		return true
 	}
-	wait := a.remote.admit(t)
-	switch {
-	case wait == 0:
+	if limit := limitOf(a.spec, &t.Task); limit != "" && !l.within(a, t, limit, now) {
+		return false
+	}
+	wait := time.Duration(0)
+	if a.remote != nil {
+		wait = a.remote.admit(t)
+	}
+	if wait == 0 {
 		return true
-	case a.remote.terms.QueueBy == "":
+	}
+	if t.limit != "" {
+		l.host.Limits.ended(t.limit, &a.spec.Fleet, false)
+		t.limit = ""
+	}
+	if a.remote.terms.QueueBy == "" {
 		a.closed = now + wait
-	default: // tasks for other performers need not wait
+	} else { // tasks for other performers need not wait
 		a.queue.postpone(t, now+wait)
 	}
 	return false
@@ -354,6 +373,8 @@ func (l *List) Next() (at time.Duration) {
 func (l *List) begin(a *performing, t *task) {
 	ctx, cancel := context.WithCancel(l.host.Ctx)
 	t.cancel = cancel
+	limit, terms := t.limit, a.spec.Fleet
+	t.limit = ""
 	told, how, far := t.reports, a.how, a.remote // as of now: another program may have another function
 	do := func() result { return result{completion: l.attempt(ctx, how, t)} }
 	switch {
@@ -371,6 +392,9 @@ func (l *List) begin(a *performing, t *task) {
 	}
 	l.host.Go(func() { // ends with ctx at the latest, if Do does
 		r := do()
+		if limit != "" {
+			l.host.Limits.ended(limit, &terms, !r.untaken)
+		}
 		if r.completion != nil {
 			if l.commit(t, &r, over) {
 				return
