@@ -144,7 +144,7 @@ func (w *world) attemptDeed(ctx context.Context, p *process, g *performance, in 
 	case 11:
 		return model.Value{}, typed("B", []string{"Base"})
 	case 12:
-		return model.Value{}, errors.New("nobody answers")
+		return model.Value{}, errors.New("there is no answer")
 	case 13:
 		panic("as it should")
 	case 14:

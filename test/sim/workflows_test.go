@@ -294,7 +294,7 @@ func (p *plan) addWide(c *chance) {
 // partBytes is the size of the parts of which a digest is made.
 const partBytes = 20_000
 
-// addDigest draws a run with so large signals that the space stores it as a snapshot now and then.
+// addDigest draws a run with so large signals that the space stores it as a snapshot.
 func (p *plan) addDigest(c *chance) {
 	if !p.has("wide") {
 		return
