@@ -50,8 +50,8 @@ type flow struct {
 	// calls are the calls of children that have not ended, by work.
 	calls    map[string]*childCall
 	schedule string
-	// robbed is set if an event was lost that the run waits for: an operator has taken it back, or three processes have
-	// died of it. lostTimer says so of the event of its timer.
+	// robbed is set if an event was lost that the run waits for: an operator has cancelled it, or three processes have
+	// died of it. lostTimer is set if that was the event of its timer.
 	robbed, lostTimer bool
 	waited            bool // for room, see checkRoom
 }
@@ -108,7 +108,7 @@ func isRunTimer(name string) bool {
 	return strings.HasPrefix(name, runTimer) || strings.HasPrefix(name, planTimer)
 }
 
-// runStreams are the streams of package runs, and what becomes of their events.
+// runStreams are the streams of package runs, and how their events are taken.
 var runStreams = map[string]func(k *clerk, ev *model.Event){
 	runs.StreamStart: (*clerk).takeStart, runs.StreamSignal: (*clerk).takeSignal, runs.StreamCancel: (*clerk).takeCancel,
 	runs.StreamRetry: (*clerk).takeRetry, runs.StreamReset: (*clerk).takeReset, runs.StreamTimer: (*clerk).takeTimer,
@@ -180,7 +180,7 @@ func (k *clerk) collect() {
 	}
 }
 
-// lost takes an event that had no effect, because it was taken back, has expired or was given up. Events of clients may
+// lost takes an event that had no effect, because it was cancelled, has expired or was given up. Events of clients may
 // also have failed as they were refused.
 func (k *clerk) lost(stream string, ev *model.Event) {
 	for doc := range k.after { // any order: each on its own
@@ -194,7 +194,7 @@ func (k *clerk) lost(stream string, ev *model.Event) {
 		k.f.wrong("runs", "%s %s %s has failed: %s", stream, ev.ID, ev.Payload, rc.Error)
 	}
 	id, _ := ev.Payload.Get("run").AsString()
-	if in, is := ev.Payload.Get("parent").AsString(); is && stream == runs.StreamChild { // its parent is told, or not
+	if in, is := ev.Payload.Get("parent").AsString(); is && stream == runs.StreamChild { // its parent may not get a report
 		if by, minted := model.OriginOf(model.FirstID(ev.ID)); minted && rc.Outcome == model.Failed {
 			k.f.w.rob(by.Space, in)
 		}
@@ -431,7 +431,7 @@ func (k *clerk) takeCancel(ev *model.Event) {
 		return
 	}
 	atOnce, _ := ev.Payload.Get("at_once").AsBool()
-	k.f.w.count("runs that were told to end")
+	k.f.w.count("runs that clients have cancelled")
 	k.step(fl, made{cancel: "cancelled", atOnce: atOnce})
 }
 
@@ -518,7 +518,7 @@ func (k *clerk) rewinds(stream string, ev *model.Event) (fl *flow, to int, why r
 func (k *clerk) takeRetry(ev *model.Event) { k.rewind(runs.StreamRetry, ev) }
 func (k *clerk) takeReset(ev *model.Event) { k.rewind(runs.StreamReset, ev) }
 
-// rewind drops the steps of a run after some of them, and lets it go on: it is made again from nothing.
+// rewind drops the steps of a run after some of them, and lets it go on: it is rebuilt from nothing.
 func (k *clerk) rewind(stream string, ev *model.Event) {
 	fl, to, why := k.rewinds(stream, ev)
 	if k.answers(ev, why) {

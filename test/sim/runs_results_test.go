@@ -50,23 +50,23 @@ func (k *clerk) checkRun(fl *flow) {
 	}
 }
 
-// checkStored: a run that is made again from what is stored, and one that is made again from nothing, are where the run is.
+// checkStored: a run that is rebuilt from what is stored, and one that is rebuilt from nothing, are where the run is.
 func (k *clerk) checkStored(fl *flow) {
 	read := func(doc string) (model.Value, error) { return k.f.docs[doc], nil }
 	s, err := runs.Inspect(fl.id, read)
 	if err != nil {
-		k.f.wrong("runs", "run %s cannot be made again: %v", fl.id, err)
+		k.f.wrong("runs", "run %s cannot be rebuilt: %v", fl.id, err)
 		return
 	}
 	e := newEngine(fl.program)
 	for i := range fl.made {
 		if _, err := e.apply(&fl.made[i]); err != nil {
-			k.f.wrong("runs", "run %s, made again from nothing: %v", fl.id, err)
+			k.f.wrong("runs", "run %s, rebuilt from nothing: %v", fl.id, err)
 			return
 		}
 	}
 	if got, want := openText(e.run.Open(), e.timers), openText(fl.run.Open(), fl.timers); got != want {
-		k.f.wrong("runs", "run %s, made again from nothing, waits for %s, want %s", fl.id, got, want)
+		k.f.wrong("runs", "run %s, rebuilt from nothing, waits for %s, want %s", fl.id, got, want)
 	}
 	if got, want := openText(s.Waiting, s.Timers), openText(fl.run.Open(), fl.timers); fl.state == runs.Running && got != want {
 		k.f.wrong("runs", "run %s, as it is stored, waits for %s, want %s", fl.id, got, want)

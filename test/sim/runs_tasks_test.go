@@ -34,7 +34,7 @@ type taskStart struct {
 type started struct {
 	in      model.Value
 	attempt int64
-	// ended says that it is no longer pending; seq and epoch are those of the commit by which it ended.
+	// ended is set once it is no longer pending; seq and epoch are those of the commit by which it ended.
 	ended      bool
 	seq, epoch uint64
 }
