@@ -60,7 +60,7 @@
 // the fates of the others, so that a failing plan can be shrunk to a few items.
 // Everything takes an odd number of nanoseconds, so events hardly ever coincide. See docs/adr/0017.
 //
-//	go test ./test/sim                                  1,200 seeds (184 under -race), an eighth of them with runs, and those that failed once
+//	go test ./test/sim                                  1,155 seeds (176 under -race), an eleventh of them with runs, and those that failed once
 //	go test ./test/sim -run TestSeed -seed 4711 -v      one seed, with its minutes
 //	go test ./test/sim -run TestRewinds -rewinds 5000    many returns of the store; -first-rewind N -rewinds 1 -v is one, with its minutes
 //	make sim SEEDS=20000                                many

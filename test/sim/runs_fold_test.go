@@ -234,7 +234,7 @@ func (k *clerk) refuses(stream string, ev *model.Event) bool {
 	case runs.StreamSignal, runs.StreamCancel:
 		_, why = k.ongoing(ev)
 	case runs.StreamRetry, runs.StreamReset:
-		_, _, why = k.rewinds(stream, ev)
+		_, _, _, why = k.rewinds(stream, ev)
 	default:
 		return strings.HasPrefix(stream, "workflow-schedule-") && stream != runs.StreamScheduleTimer
 	}
@@ -483,89 +483,6 @@ func (k *clerk) takeEnd(ev *model.Event) {
 func (k *clerk) flowOf(t *space.Task) *flow {
 	id, _ := t.In.Get("run").AsString()
 	return k.flows[id]
-}
-
-// rewinds returns after how many steps a run goes on, or why it does not.
-func (k *clerk) rewinds(stream string, ev *model.Event) (fl *flow, to int, why runs.Reason) {
-	id, _ := ev.Payload.Get("run").AsString()
-	if fl = k.flows[id]; fl == nil {
-		return nil, 0, runs.NoRun
-	}
-	n := len(fl.made)
-	if stream == runs.StreamRetry {
-		if fl.state != runs.Failed && fl.state != runs.Cancelled {
-			return fl, 0, runs.NotEnded
-		}
-		to = n - 1
-	} else {
-		if fl.state != runs.Running {
-			n--
-		}
-		step, _ := ev.Payload.Get("step").AsInt()
-		if to = int(step); step < 1 || to > n {
-			return fl, 0, runs.Invalid
-		}
-	}
-	switch {
-	case fl.undid():
-		return fl, 0, runs.Undone
-	case stream == runs.StreamRetry && fl.made[to].begin != nil:
-		return fl, 0, runs.Invalid
-	}
-	return fl, to, ""
-}
-
-func (k *clerk) takeRetry(ev *model.Event) { k.rewind(runs.StreamRetry, ev) }
-func (k *clerk) takeReset(ev *model.Event) { k.rewind(runs.StreamReset, ev) }
-
-// rewind drops the steps of a run after some of them, and lets it go on: it is rebuilt from nothing.
-func (k *clerk) rewind(stream string, ev *model.Event) {
-	fl, to, why := k.rewinds(stream, ev)
-	if k.answers(ev, why) {
-		return
-	}
-	last := fl.made[min(to, len(fl.made)-1)]
-	for _, work := range slices.Sorted(maps.Keys(fl.calls)) {
-		k.abandon(fl, work)
-	}
-	e := newEngine(fl.program)
-	for i := range fl.made[:to] {
-		if _, err := e.apply(&fl.made[i]); err != nil {
-			k.f.wrong("runs", "step %d of run %s, made again: %v", i, fl.id, err)
-			return
-		}
-	}
-	m := made{resumed: true, reset: stream == runs.StreamReset}
-	if m.reset {
-		k.f.w.count("runs that were reset")
-	} else {
-		m.again = again(&last, e)
-		k.f.w.count("runs that were tried again")
-	}
-	fl.engine, fl.made = e, fl.made[:to:to]
-	fl.state, fl.end, fl.ended, fl.lostTimer = runs.Running, nil, 0, false
-	fl.revoked, fl.undone = false, e.run.Undoing() != nil
-	k.step(fl, m)
-}
-
-// again returns what is tried again: what the last step of a run reported the end of.
-func again(last *made, e *engine) (list []string) {
-	switch {
-	case last.resumed:
-		return last.again
-	case last.done != nil:
-		return []string{last.done.Work}
-	case last.failed != nil:
-		return []string{last.failed.Work}
-	case last.due:
-		for id, at := range e.timers { // any order: sorted below
-			if at <= last.now && strings.HasPrefix(id, "wait ") {
-				list = append(list, id)
-			}
-		}
-		slices.Sort(list)
-	}
-	return list
 }
 
 // verify compares the documents with the runs, after a transaction.

@@ -101,6 +101,10 @@ func openText(list []workflow.Open, timers map[string]int64) string {
 // kind is what the history calls a step.
 func (m *made) kind() runs.EventKind {
 	switch {
+	case m.reset:
+		return runs.EventReset
+	case m.resumed:
+		return runs.EventRetry
 	case m.begin != nil:
 		return runs.EventStart
 	case m.done != nil:
@@ -116,10 +120,7 @@ func (m *made) kind() runs.EventKind {
 	case m.cancel != "":
 		return runs.EventCancel
 	}
-	if m.reset {
-		return runs.EventReset
-	}
-	return runs.EventRetry
+	panic("a step of no kind")
 }
 
 // answersTo are the last ends of the calls of a run, by what they were called for, and the order of those.
@@ -224,8 +225,14 @@ func mixedResult(n int, a *answersTo, got string) string {
 // wideResult is what workflow wide returns.
 func wideResult(n int, a *answersTo) string {
 	var list []string
+	failed := false
 	for i := range n + 2 {
-		list = append(list, a.of(fmt.Sprint("act wide ", i), "-2"))
+		name := fmt.Sprint("act wide ", i)
+		failed = failed || a.fail[name] != ""
+		list = append(list, a.of(name, "-2"))
+	}
+	if n == 2 && failed {
+		return "[-3]"
 	}
 	return "[" + strings.Join(list, ",") + "]"
 }

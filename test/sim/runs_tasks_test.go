@@ -132,7 +132,9 @@ func (w *world) attemptDeed(ctx context.Context, p *process, g *performance, in 
 	}
 	if g.action == hold {
 		w.holdOn(ctx, notice)
-		takes = notice
+		if takes = notice; how == 14 { // it has no limit, and must end some time
+			how = 100
+		}
 	}
 	if kind {
 		how, takes = 100, notice
