@@ -54,6 +54,7 @@ type flow struct {
 	// died of it. lostTimer is set if that was the event of its timer.
 	robbed, lostTimer bool
 	waited            bool // for room, see checkRoom
+	resets            int
 }
 
 // clerk has the runs of a space according to its log.

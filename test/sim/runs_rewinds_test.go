@@ -97,6 +97,7 @@ func (k *clerk) rewind(stream string, ev *model.Event) {
 	}
 	m := made{resumed: true, reset: stream == runs.StreamReset}
 	if m.reset {
+		fl.resets++
 		k.f.w.count("runs that were reset")
 	} else {
 		m.again = again(&last, e)

@@ -268,14 +268,14 @@ func (k *clerk) verifyTasks() {
 		for key, entry := range k.f.docs[action].Get("tasks").All() {
 			n++
 			t := space.TaskOf(key, entry)
-			k.noteStart(action, &t)
 			fl := k.flowOf(&t)
+			k.noteStart(action, &t, fl)
 			work, _ := t.In.Get("work").AsString()
 			if fl == nil {
 				k.f.wrong("actions", "there is task %s of %s, and no run of it", key, action)
 				continue
 			}
-			if w, is := fl.pending[work]; !is || t.State != space.TaskPending || !model.Equal(t.In, inputOf(fl.id, &w)) || !strings.HasPrefix(key, k.f.space+"/"+fl.id+"/") {
+			if w, is := fl.pending[work]; !is || t.State != space.TaskPending || !model.Equal(t.In, inputOf(fl.id, &w)) {
 				k.f.wrong("actions", "task %s of %s is %s for %s; its run wants %+v", key, action, t.State, t.In, w)
 			}
 		}
@@ -298,12 +298,24 @@ func (k *clerk) verifyTasks() {
 	}
 }
 
-// noteStart notes a task that has just been started.
-func (k *clerk) noteStart(action string, t *space.Task) {
+// noteStart notes a task that has just been started. After a reset, its key is another one than before that.
+func (k *clerk) noteStart(action string, t *space.Task, fl *flow) {
 	at := taskStart{action, t.Key, t.N}
-	if k.starts[at] == nil {
-		attempt, _ := t.In.Get("attempt").AsInt()
-		k.starts[at] = &started{in: t.In, attempt: attempt}
+	if k.starts[at] != nil {
+		return
+	}
+	attempt, _ := t.In.Get("attempt").AsInt()
+	k.starts[at] = &started{in: t.In, attempt: attempt}
+	if fl == nil {
+		return
+	}
+	work, _ := t.In.Get("work").AsString()
+	generation := ""
+	if fl.resets > 0 {
+		generation = fmt.Sprintf("g%d/", fl.resets)
+	}
+	if want := k.f.space + "/" + fl.id + "/" + generation + work; t.Key != want {
+		k.f.wrong("actions", "run %s was reset %d times, and calls %s with the key %s, want %s", fl.id, fl.resets, action, t.Key, want)
 	}
 }
 
