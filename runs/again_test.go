@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/simkit"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 )
 
 // A child that has failed is started anew by a retry, under an ID of its own; so are those that its failure had cancelled.
@@ -69,6 +71,32 @@ func TestReset_CancelsRunningChildrenAndStartsOthers(t *testing.T) {
 		}
 		f.tidied()
 	})
+}
+
+// The same, by an event whose cause is not known, such as one that was redriven. Else the call would have the name of the one
+// before, and get its end.
+func TestReset_ByAnEventOfUnknownCauseStartsOtherChildren(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t, simkit.Options{}, map[string]string{
+		"w":    "def run():\n    a = inc(1)\n    b = child(\"long\", {\"n\": a}, space = \"far\")\n    return [a, b]",
+		"long": "def run(n): return slow(n)",
+	})
+	f.begin("s", "r", "{}")
+	f.performAll("slow")
+	for range 2 {
+		if err := f.in("s").Write(func(tx *space.Tx) error {
+			tx.Send("s", StreamReset, model.Object(model.F("run", "r"), model.F("step", 1)))
+			return tx.Err()
+		}); err != nil {
+			t.Fatal(err)
+		}
+		f.performAll("slow")
+	}
+	f.performAll()
+	if got, list := f.of("s", "r"), f.runsOf("far"); got != "[2,2]" || len(list) != 3 {
+		t.Errorf("%s, with the runs %v", got, list)
+	}
+	f.tidied()
 }
 
 // What a run has done does not hold any more once it is undone.

@@ -108,9 +108,11 @@ func (h *host) rewind(ev *model.Event, id string, at head, to int, in *resume) (
 	if err != nil {
 		return model.Value{}, err
 	}
-	if cause := causeOf(ev); !cause.IsAbsent() {
-		h.tx.Set(Doc(id), cause, "cause") // so that children are started anew
+	cause := causeOf(ev)
+	if cause.IsAbsent() { // such as of an event that was redriven
+		cause = model.String(ev.ID)
 	}
+	h.tx.Set(Doc(id), cause, "cause") // so that children are started anew
 	h.dropRecords(l, d, last)
 	if was, _ := doc.Get("version").AsString(); was != version && !h.tx.Peek(snapshotDoc(id)).IsAbsent() {
 		h.tx.Delete(snapshotDoc(id)) // of the other version

@@ -47,9 +47,9 @@
 // The log is read as if there were no package runs (clerk). The events that a space has handled are the inputs of a run in
 // memory, which package workflow makes without stopping, and beside it a twin that is stored and loaded before each step: both
 // must do the same. After each transaction the documents, tasks, timers and sent events must be those of that run, and nothing
-// else may be there. Results are compared with those of plain code, given the ends of the actions. At rest a run that is made
-// again from nothing, and one from what is stored, is where it was; each has ended, or waits for what the plan does not give.
-// An event of a run that an operator takes back is lost, and excuses the run. Performers over NATS are not simulated: membus
+// else may be there. Results are compared with those of plain code, given the ends of the actions. At rest a run that is rebuilt
+// from nothing, and one from what is stored, is where it was; each has ended, or waits for what the plan does not give.
+// A run whose event an operator has cancelled is excused from that. Performers over NATS are not simulated: membus
 // has no offers (docs/adr/0060).
 //
 // # A seed is a replay
@@ -60,7 +60,7 @@
 // the fates of the others, so that a failing plan can be shrunk to a few items.
 // Everything takes an odd number of nanoseconds, so events hardly ever coincide. See docs/adr/0017.
 //
-//	go test ./test/sim                                  1,200 seeds (184 under -race), an eighth of them with runs, and those that failed once
+//	go test ./test/sim                                  1,155 seeds (176 under -race), an eleventh of them with runs, and those that failed once
 //	go test ./test/sim -run TestSeed -seed 4711 -v      one seed, with its minutes
 //	go test ./test/sim -run TestRewinds -rewinds 5000    many returns of the store; -first-rewind N -rewinds 1 -v is one, with its minutes
 //	make sim SEEDS=20000                                many

@@ -190,13 +190,13 @@ func (w *world) watchAgain(p *process, i item, o *watch) {
 	}
 }
 
-// seedRanges returns n seeds: those from the flag -first on, or one with workflows for each seven others, of which three fifths
+// seedRanges returns n seeds: those from the flag -first on, or one with workflows for each ten others, of which three fifths
 // are older ones, a fifth newer ones and a fifth the newest.
 func seedRanges(n uint64) []seedRange {
 	if *firstFlag > 0 {
 		return []seedRange{{*firstFlag, n}}
 	}
-	withRuns := n / 8
+	withRuns := n / 11
 	newer := (n - withRuns) / 5
 	return []seedRange{{1, n - withRuns - 2*newer}, {firstNewer, newer}, {firstNewest, newer}, {firstWithRuns, withRuns}}
 }

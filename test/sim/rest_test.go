@@ -88,7 +88,7 @@ func (w *world) waiting() string {
 		return why
 	}
 	for _, o := range w.ops {
-		if o.ended == 0 && o.p.died == 0 && !(o.isPatient() && w.folds[o.space].handled[o.key()] == nil) {
+		if o.ended == 0 && o.p.died == 0 && !(o.isPatient() && w.folds[o.space].handled[o.key()] == nil) && !(o.do == "wait-tree" && w.waitsFarIn(o.key())) {
 			return fmt.Sprintf("%s waits", o)
 		}
 	}

@@ -174,7 +174,7 @@ func (k *clerk) takeChild(ev *model.Event) {
 			return
 		}
 	}
-	k.f.wrong("children", "run %s of %s must be refused with a %s, and nothing says so", id, name, why)
+	k.f.wrong("children", "run %s of %s must be refused with a %s, and no event reports that", id, name, why)
 }
 
 // takeChildEnd takes the end of a child.

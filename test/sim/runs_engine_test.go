@@ -132,6 +132,9 @@ func (e *engine) resume(m *made) (list []workflow.Input) {
 	if at, is := e.timers[workflow.DeadlineTimer]; is && at <= e.now {
 		e.timers[workflow.DeadlineTimer] = e.now + e.run.Deadline()
 	}
+	if m.begin != nil {
+		list = append(list, workflow.Input{Now: e.now, Begin: m.begin, Deadline: m.deadline})
+	}
 	for _, id := range m.again {
 		list = append(list, workflow.Input{Now: e.now, Again: id})
 	}

@@ -50,10 +50,11 @@ type flow struct {
 	// calls are the calls of children that have not ended, by work.
 	calls    map[string]*childCall
 	schedule string
-	// robbed is set if an event was lost that the run waits for: an operator has taken it back, or three processes have
-	// died of it. lostTimer says so of the event of its timer.
+	// robbed is set if an event was lost that the run waits for: an operator has cancelled it, or three processes have
+	// died of it. lostTimer is set if that was the event of its timer.
 	robbed, lostTimer bool
 	waited            bool // for room, see checkRoom
+	resets            int
 }
 
 // clerk has the runs of a space according to its log.
@@ -108,7 +109,7 @@ func isRunTimer(name string) bool {
 	return strings.HasPrefix(name, runTimer) || strings.HasPrefix(name, planTimer)
 }
 
-// runStreams are the streams of package runs, and what becomes of their events.
+// runStreams are the streams of package runs, and how their events are taken.
 var runStreams = map[string]func(k *clerk, ev *model.Event){
 	runs.StreamStart: (*clerk).takeStart, runs.StreamSignal: (*clerk).takeSignal, runs.StreamCancel: (*clerk).takeCancel,
 	runs.StreamRetry: (*clerk).takeRetry, runs.StreamReset: (*clerk).takeReset, runs.StreamTimer: (*clerk).takeTimer,
@@ -180,7 +181,7 @@ func (k *clerk) collect() {
 	}
 }
 
-// lost takes an event that had no effect, because it was taken back, has expired or was given up. Events of clients may
+// lost takes an event that had no effect, because it was cancelled, has expired or was given up. Events of clients may
 // also have failed as they were refused.
 func (k *clerk) lost(stream string, ev *model.Event) {
 	for doc := range k.after { // any order: each on its own
@@ -194,7 +195,7 @@ func (k *clerk) lost(stream string, ev *model.Event) {
 		k.f.wrong("runs", "%s %s %s has failed: %s", stream, ev.ID, ev.Payload, rc.Error)
 	}
 	id, _ := ev.Payload.Get("run").AsString()
-	if in, is := ev.Payload.Get("parent").AsString(); is && stream == runs.StreamChild { // its parent is told, or not
+	if in, is := ev.Payload.Get("parent").AsString(); is && stream == runs.StreamChild { // its parent may not get a report
 		if by, minted := model.OriginOf(model.FirstID(ev.ID)); minted && rc.Outcome == model.Failed {
 			k.f.w.rob(by.Space, in)
 		}
@@ -234,7 +235,7 @@ func (k *clerk) refuses(stream string, ev *model.Event) bool {
 	case runs.StreamSignal, runs.StreamCancel:
 		_, why = k.ongoing(ev)
 	case runs.StreamRetry, runs.StreamReset:
-		_, _, why = k.rewinds(stream, ev)
+		_, _, _, why = k.rewinds(stream, ev)
 	default:
 		return strings.HasPrefix(stream, "workflow-schedule-") && stream != runs.StreamScheduleTimer
 	}
@@ -431,7 +432,7 @@ func (k *clerk) takeCancel(ev *model.Event) {
 		return
 	}
 	atOnce, _ := ev.Payload.Get("at_once").AsBool()
-	k.f.w.count("runs that were told to end")
+	k.f.w.count("runs that clients have cancelled")
 	k.step(fl, made{cancel: "cancelled", atOnce: atOnce})
 }
 
@@ -483,89 +484,6 @@ func (k *clerk) takeEnd(ev *model.Event) {
 func (k *clerk) flowOf(t *space.Task) *flow {
 	id, _ := t.In.Get("run").AsString()
 	return k.flows[id]
-}
-
-// rewinds returns after how many steps a run goes on, or why it does not.
-func (k *clerk) rewinds(stream string, ev *model.Event) (fl *flow, to int, why runs.Reason) {
-	id, _ := ev.Payload.Get("run").AsString()
-	if fl = k.flows[id]; fl == nil {
-		return nil, 0, runs.NoRun
-	}
-	n := len(fl.made)
-	if stream == runs.StreamRetry {
-		if fl.state != runs.Failed && fl.state != runs.Cancelled {
-			return fl, 0, runs.NotEnded
-		}
-		to = n - 1
-	} else {
-		if fl.state != runs.Running {
-			n--
-		}
-		step, _ := ev.Payload.Get("step").AsInt()
-		if to = int(step); step < 1 || to > n {
-			return fl, 0, runs.Invalid
-		}
-	}
-	switch {
-	case fl.undid():
-		return fl, 0, runs.Undone
-	case stream == runs.StreamRetry && fl.made[to].begin != nil:
-		return fl, 0, runs.Invalid
-	}
-	return fl, to, ""
-}
-
-func (k *clerk) takeRetry(ev *model.Event) { k.rewind(runs.StreamRetry, ev) }
-func (k *clerk) takeReset(ev *model.Event) { k.rewind(runs.StreamReset, ev) }
-
-// rewind drops the steps of a run after some of them, and lets it go on: it is made again from nothing.
-func (k *clerk) rewind(stream string, ev *model.Event) {
-	fl, to, why := k.rewinds(stream, ev)
-	if k.answers(ev, why) {
-		return
-	}
-	last := fl.made[min(to, len(fl.made)-1)]
-	for _, work := range slices.Sorted(maps.Keys(fl.calls)) {
-		k.abandon(fl, work)
-	}
-	e := newEngine(fl.program)
-	for i := range fl.made[:to] {
-		if _, err := e.apply(&fl.made[i]); err != nil {
-			k.f.wrong("runs", "step %d of run %s, made again: %v", i, fl.id, err)
-			return
-		}
-	}
-	m := made{resumed: true, reset: stream == runs.StreamReset}
-	if m.reset {
-		k.f.w.count("runs that were reset")
-	} else {
-		m.again = again(&last, e)
-		k.f.w.count("runs that were tried again")
-	}
-	fl.engine, fl.made = e, fl.made[:to:to]
-	fl.state, fl.end, fl.ended, fl.lostTimer = runs.Running, nil, 0, false
-	fl.revoked, fl.undone = false, e.run.Undoing() != nil
-	k.step(fl, m)
-}
-
-// again returns what is tried again: what the last step of a run reported the end of.
-func again(last *made, e *engine) (list []string) {
-	switch {
-	case last.resumed:
-		return last.again
-	case last.done != nil:
-		return []string{last.done.Work}
-	case last.failed != nil:
-		return []string{last.failed.Work}
-	case last.due:
-		for id, at := range e.timers { // any order: sorted below
-			if at <= last.now && strings.HasPrefix(id, "wait ") {
-				list = append(list, id)
-			}
-		}
-		slices.Sort(list)
-	}
-	return list
 }
 
 // verify compares the documents with the runs, after a transaction.

@@ -50,23 +50,23 @@ func (k *clerk) checkRun(fl *flow) {
 	}
 }
 
-// checkStored: a run that is made again from what is stored, and one that is made again from nothing, are where the run is.
+// checkStored: a run that is rebuilt from what is stored, and one that is rebuilt from nothing, are where the run is.
 func (k *clerk) checkStored(fl *flow) {
 	read := func(doc string) (model.Value, error) { return k.f.docs[doc], nil }
 	s, err := runs.Inspect(fl.id, read)
 	if err != nil {
-		k.f.wrong("runs", "run %s cannot be made again: %v", fl.id, err)
+		k.f.wrong("runs", "run %s cannot be rebuilt: %v", fl.id, err)
 		return
 	}
 	e := newEngine(fl.program)
 	for i := range fl.made {
 		if _, err := e.apply(&fl.made[i]); err != nil {
-			k.f.wrong("runs", "run %s, made again from nothing: %v", fl.id, err)
+			k.f.wrong("runs", "run %s, rebuilt from nothing: %v", fl.id, err)
 			return
 		}
 	}
 	if got, want := openText(e.run.Open(), e.timers), openText(fl.run.Open(), fl.timers); got != want {
-		k.f.wrong("runs", "run %s, made again from nothing, waits for %s, want %s", fl.id, got, want)
+		k.f.wrong("runs", "run %s, rebuilt from nothing, waits for %s, want %s", fl.id, got, want)
 	}
 	if got, want := openText(s.Waiting, s.Timers), openText(fl.run.Open(), fl.timers); fl.state == runs.Running && got != want {
 		k.f.wrong("runs", "run %s, as it is stored, waits for %s, want %s", fl.id, got, want)
@@ -101,6 +101,10 @@ func openText(list []workflow.Open, timers map[string]int64) string {
 // kind is what the history calls a step.
 func (m *made) kind() runs.EventKind {
 	switch {
+	case m.reset:
+		return runs.EventReset
+	case m.resumed:
+		return runs.EventRetry
 	case m.begin != nil:
 		return runs.EventStart
 	case m.done != nil:
@@ -116,10 +120,7 @@ func (m *made) kind() runs.EventKind {
 	case m.cancel != "":
 		return runs.EventCancel
 	}
-	if m.reset {
-		return runs.EventReset
-	}
-	return runs.EventRetry
+	panic("a step of no kind")
 }
 
 // answersTo are the last ends of the calls of a run, by what they were called for, and the order of those.
@@ -224,8 +225,14 @@ func mixedResult(n int, a *answersTo, got string) string {
 // wideResult is what workflow wide returns.
 func wideResult(n int, a *answersTo) string {
 	var list []string
+	failed := false
 	for i := range n + 2 {
-		list = append(list, a.of(fmt.Sprint("act wide ", i), "-2"))
+		name := fmt.Sprint("act wide ", i)
+		failed = failed || a.fail[name] != ""
+		list = append(list, a.of(name, "-2"))
+	}
+	if n == 2 && failed {
+		return "[-3]"
 	}
 	return "[" + strings.Join(list, ",") + "]"
 }

@@ -34,7 +34,7 @@ type taskStart struct {
 type started struct {
 	in      model.Value
 	attempt int64
-	// ended says that it is no longer pending; seq and epoch are those of the commit by which it ended.
+	// ended is set once it is no longer pending; seq and epoch are those of the commit by which it ended.
 	ended      bool
 	seq, epoch uint64
 }
@@ -132,7 +132,9 @@ func (w *world) attemptDeed(ctx context.Context, p *process, g *performance, in 
 	}
 	if g.action == hold {
 		w.holdOn(ctx, notice)
-		takes = notice
+		if takes = notice; how == 14 { // it has no limit, and must end some time
+			how = 100
+		}
 	}
 	if kind {
 		how, takes = 100, notice
@@ -144,7 +146,7 @@ func (w *world) attemptDeed(ctx context.Context, p *process, g *performance, in 
 	case 11:
 		return model.Value{}, typed("B", []string{"Base"})
 	case 12:
-		return model.Value{}, errors.New("nobody answers")
+		return model.Value{}, errors.New("there is no answer")
 	case 13:
 		panic("as it should")
 	case 14:
@@ -266,14 +268,14 @@ func (k *clerk) verifyTasks() {
 		for key, entry := range k.f.docs[action].Get("tasks").All() {
 			n++
 			t := space.TaskOf(key, entry)
-			k.noteStart(action, &t)
 			fl := k.flowOf(&t)
+			k.noteStart(action, &t, fl)
 			work, _ := t.In.Get("work").AsString()
 			if fl == nil {
 				k.f.wrong("actions", "there is task %s of %s, and no run of it", key, action)
 				continue
 			}
-			if w, is := fl.pending[work]; !is || t.State != space.TaskPending || !model.Equal(t.In, inputOf(fl.id, &w)) || !strings.HasPrefix(key, k.f.space+"/"+fl.id+"/") {
+			if w, is := fl.pending[work]; !is || t.State != space.TaskPending || !model.Equal(t.In, inputOf(fl.id, &w)) {
 				k.f.wrong("actions", "task %s of %s is %s for %s; its run wants %+v", key, action, t.State, t.In, w)
 			}
 		}
@@ -296,12 +298,24 @@ func (k *clerk) verifyTasks() {
 	}
 }
 
-// noteStart notes a task that has just been started.
-func (k *clerk) noteStart(action string, t *space.Task) {
+// noteStart notes a task that has just been started. After a reset, its key is another one than before that.
+func (k *clerk) noteStart(action string, t *space.Task, fl *flow) {
 	at := taskStart{action, t.Key, t.N}
-	if k.starts[at] == nil {
-		attempt, _ := t.In.Get("attempt").AsInt()
-		k.starts[at] = &started{in: t.In, attempt: attempt}
+	if k.starts[at] != nil {
+		return
+	}
+	attempt, _ := t.In.Get("attempt").AsInt()
+	k.starts[at] = &started{in: t.In, attempt: attempt}
+	if fl == nil {
+		return
+	}
+	work, _ := t.In.Get("work").AsString()
+	generation := ""
+	if fl.resets > 0 {
+		generation = fmt.Sprintf("g%d/", fl.resets)
+	}
+	if want := k.f.space + "/" + fl.id + "/" + generation + work; t.Key != want {
+		k.f.wrong("actions", "run %s was reset %d times, and calls %s with the key %s, want %s", fl.id, fl.resets, action, t.Key, want)
 	}
 }
 

@@ -29,12 +29,12 @@ var (
 	digestFlag = flag.String("digests", "", "a file into which TestSeeds writes the digest of each seed's story, to compare two versions of the code")
 )
 
-// defaultSeeds take about a minute and a half of a processor.
+// defaultSeeds take less than two minutes of a processor.
 func defaultSeeds() uint64 {
 	if few {
-		return uint64(raced.Fewer(184, 2))
+		return uint64(raced.Fewer(176, 2))
 	}
-	return 1200
+	return 1155
 }
 
 func TestMain(m *testing.M) {

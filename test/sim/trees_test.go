@@ -73,6 +73,31 @@ func (w *world) openIn(root eventKey) (open bool, why string) {
 	return false, ""
 }
 
+// waitsFarIn reports whether anything that an event has caused waits for longer than the run lasts, such as the end of a long
+// sleep of a run. w.mu is held.
+func (w *world) waitsFarIn(root eventKey) bool {
+	seen := map[eventKey]bool{}
+	for list := []eventKey{root}; len(list) > 0; list = list[1:] {
+		key := list[0]
+		f := w.folds[key.space]
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		h := f.handled[key]
+		if h == nil {
+			if f.waitsFar(key) {
+				return true
+			}
+			continue
+		}
+		for i := range h.sends {
+			list = append(list, eventKey{h.sends[i].To, h.sends[i].Stream, h.sends[i].ID})
+		}
+	}
+	return false
+}
+
 // checkTree: a tree agrees with the log about events that have ended.
 func (w *world) checkTree(o *op) {
 	var none *history.MissingError

@@ -45,6 +45,7 @@ var sometimesRuns = []string{
 	"runs of workflow wide",
 	"runs that began their undo steps",
 	"runs that failed with a DeadlineError",
+	"runs that go on in another version",
 	"runs that sleep for long at rest",
 	"runs that their schedule has cancelled",
 	"runs that wait for a signal at rest",
@@ -75,5 +76,6 @@ var seldomRuns = []string{
 	"children that were refused: RunExistsError",
 	"children whose start was not delivered",
 	"runs that an overlap rule has forbidden",
+	"runs that do not fit another version",
 	"runs that failed with a TimeoutError",
 }

@@ -86,6 +86,7 @@ def run(n):
 	// compensation
 	"saga": `
 def run(n):
+    edition = EDITION
     for i in range(n):
         compensate(retry(undo(x = i), attempts = 3, backoff = "30ms"))
         act(at = "do", x = i)
@@ -99,13 +100,22 @@ def run(n):
     second = attempt(wait("go", timeout = "600ms"))
     if second.ok:
         return [first, second.value]
-    act(at = "late", x = n)
+    act(at = "late", x = EDITION)
     third = attempt(wait("stop", timeout = "300ms"))
     return [first, third.ok]
 `,
-	// calls whose arguments are so large that two of a run, and four of a space, are made at the same time
+	// calls whose arguments are so large that two of a run, and four of a space, are made at the same time; in one case the
+	// first failure ends the others, those that wait as well
 	"wide": `
+def strict(n):
+    pad = "x" * 60000
+    return parallel([act(at = "wide", x = i, pad = pad) for i in range(n + 2)])
+
 def run(n):
+    if n == 2:
+        v = attempt(strict(n))
+        act(at = "then", x = n)
+        return v.value if v.ok else [-3]
     pad = "x" * 60000
     parts = parallel([act(at = "wide", x = i, pad = pad) for i in range(n + 2)], on_error = "collect")
     list = []
@@ -294,7 +304,7 @@ func (p *plan) addWide(c *chance) {
 // partBytes is the size of the parts of which a digest is made.
 const partBytes = 20_000
 
-// addDigest draws a run with so large signals that the space stores it as a snapshot now and then.
+// addDigest draws a run with so large signals that the space stores it as a snapshot.
 func (p *plan) addDigest(c *chance) {
 	if !p.has("wide") {
 		return
@@ -349,6 +359,7 @@ func (p *plan) addRun(c *chance, run, workflow string) {
 		start += fmt.Sprintf(`,"deadline":%.3f`, c.between(200*time.Millisecond, 3*time.Second).Seconds())
 	}
 	p.add(p.ofRun(c, at, in, runs.StreamStart, run, "%s", start))
+	latest := keyed(p.seed, "latest", run).below(3) > 0
 	soon := func() time.Duration { return at + c.between(-100*time.Millisecond, 1500*time.Millisecond) }
 	if c.below(3) == 0 { // twice, perhaps as another run
 		p.add(p.ofRun(c, soon(), in, runs.StreamStart, run, `"workflow":%q,"args":%s`, workflow, oneOf(c, args, args, `{"n":77}`)))
@@ -365,10 +376,10 @@ func (p *plan) addRun(c *chance, run, workflow string) {
 		}
 	}
 	if c.below(2) == 0 {
-		p.add(p.ofRun(c, soon()+c.between(0, time.Second), in, runs.StreamRetry, run, ""))
+		p.add(p.ofRun(c, soon()+c.between(0, time.Second), in, runs.StreamRetry, run, `"latest":%v`, latest))
 	}
 	if c.below(4) == 0 {
-		p.add(p.ofRun(c, soon(), in, runs.StreamReset, run, `"step":%d`, 1+c.below(6)))
+		p.add(p.ofRun(c, soon(), in, runs.StreamReset, run, `"latest":%v,"step":%d`, latest, 1+c.below(6)))
 	}
 	if c.below(4) == 0 {
 		p.add(item{at: soon(), do: "watch", who: anyUser(c), space: in, doc: runs.Doc(run)})
