@@ -174,6 +174,29 @@ func (d *Deployment) AddWorker(ctx context.Context) (string, error) {
 		return "", errEnding
 	}
 	defer d.adding.Done()
+	return id, d.add(ctx, id)
+}
+
+// RestartWorker starts a worker again that KillWorker has stopped, under its id, as a supervisor of processes does. The error is
+// model.ErrStopped during and after Stop.
+func (d *Deployment) RestartWorker(ctx context.Context, id string) error {
+	d.mu.Lock()
+	switch {
+	case d.stopped() != nil:
+		d.mu.Unlock()
+		return errEnding
+	case slices.ContainsFunc(d.workers, func(m *member) bool { return m.id == id }):
+		d.mu.Unlock()
+		return fmt.Errorf("worker %s is running", id)
+	}
+	d.adding.Add(1)
+	d.mu.Unlock()
+	defer d.adding.Done()
+	return d.add(ctx, id)
+}
+
+// add starts a worker. The caller has added it to d.adding.
+func (d *Deployment) add(ctx context.Context, id string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with ctx
@@ -185,12 +208,12 @@ func (d *Deployment) AddWorker(ctx context.Context) (string, error) {
 	}()
 	m, err := d.startWorker(ctx, id)
 	if err != nil {
-		return "", errors.Join(d.stopped(), err)
+		return errors.Join(d.stopped(), err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.workers = append(d.workers, m) // Stop waits for this call, and stops it
-	return id, nil
+	return nil
 }
 
 // newID returns the id of a new worker and adds it to d.adding; false if the deployment is being

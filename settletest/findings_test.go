@@ -232,6 +232,23 @@ func TestAWriteThatWasNotDeclaredFailsTheTestUnlessItIsAllowed(t *testing.T) {
 	run(settletest.AllowOutsideWrites("copier")).wantNone()
 }
 
+func TestDocumentsOfSpacesThatFollowFromEachOtherFailTheTest(t *testing.T) {
+	t.Parallel()
+	ping, pong := settle.NewDerived[int]("ping").Or(0), settle.NewDerived[int]("pong").Or(0)
+	p := settle.NewProgram("tennis")
+	ping.Compute(p, func(v *settle.View) (int, error) { return pong.In("east").Get(v) + 1, nil })
+	pong.Compute(p, func(v *settle.View) (int, error) { return ping.In("west").Get(v) + 1, nil })
+	run := func(options ...settletest.Option) *recorder {
+		return failing(t, func(tb *recorder) {
+			w := settletest.New(tb, p, options...)
+			ping.Get(w.Space("west"))
+			w.Advance(time.Second)
+		})
+	}
+	run().wantFailure("node pong", "in a circle over spaces: east/pong -> west/ping -> east/pong")
+	run(settletest.AllowCircles("pong")).wantNone()
+}
+
 func TestNodesThatInvalidateEachOtherFailTheTest(t *testing.T) {
 	t.Parallel()
 	p := settle.NewProgram("circle")

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -114,6 +117,38 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	}
 	if !s.ns.JetStreamEnabled() {
 		return log.because(errors.New("JetStream did not start"))
+	}
+	return s.checkDecrypted(cfg.StoreDir)
+}
+
+// ErrEncrypted is returned for a store of which the server cannot decrypt a stream. A server on its own goes on without such streams, as if
+// they did not exist, and what it creates in their place would overwrite them.
+var ErrEncrypted = errors.New("a stream in the store is encrypted with another key: set that key in ConfigFile, as jetstream { key: ... }")
+
+// maxAccounts is more accounts than a server has.
+const maxAccounts = 1_000_000
+
+// checkDecrypted compares the encrypted streams in the store with those that the server has.
+func (s *Server) checkDecrypted(store string) error {
+	keys, err := fs.Glob(os.DirFS(store), path.Join(server.JetStreamStoreDir, "*", "streams", "*", server.JetStreamMetaFileKey))
+	if err != nil || len(keys) == 0 || s.ns.JetStreamIsClustered() { // those of a cluster are loaded when it has a leader
+		return err
+	}
+	info, err := s.ns.Jsz(&server.JSzOptions{Accounts: true, Streams: true, Limit: maxAccounts})
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, account := range info.AccountDetails {
+		for _, stream := range account.Streams {
+			there[path.Join(account.Id, "streams", stream.Name)] = true
+		}
+	}
+	for _, key := range keys {
+		dir, _ := strings.CutPrefix(path.Dir(key), server.JetStreamStoreDir+"/")
+		if !there[dir] {
+			return fmt.Errorf("%s: %w", dir, ErrEncrypted)
+		}
 	}
 	return nil
 }

@@ -12,12 +12,12 @@ import (
 )
 
 // TestMain runs the program instead of the tests where the demo has started this file as
-// one of its processes, and a worker or coordinator where a test has.
+// one of its processes, and a worker, a coordinator or `settle dev` where a test has.
 func TestMain(m *testing.M) {
 	if role, id, is := strings.Cut(os.Getenv(roleOfProcess), " "); is {
 		serveAsProcess(role, id)
 	}
-	if len(os.Args) > 2 && os.Args[1] == "demo" && os.Args[2] == "role" {
+	if len(os.Args) > 2 && os.Args[1] == "demo" && os.Args[2] == "role" || len(os.Args) == 2 && os.Args[1] == "dev" {
 		main()
 	}
 	parallel.Allow()

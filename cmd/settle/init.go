@@ -14,6 +14,8 @@ import (
 type initCmd struct {
 	Star initStarCmd `cmd:"" help:"Create a program in Starlark: a door that locks itself, with tests."`
 	Go   initGoCmd   `cmd:"" help:"Create the same program in Go: a module with tests and a main that runs it."`
+
+	Compose initComposeCmd `cmd:"" help:"Create the files of a fleet for docker compose: three servers, three workers, two coordinators."`
 }
 
 // initStarCmd is `settle init star`.
@@ -28,6 +30,35 @@ type initGoCmd struct {
 	Checkout string `help:"Build with the settle of this checkout. Default: the checkout of this command." type:"existingdir" placeholder:"DIR"`
 }
 
+// initComposeCmd is `settle init compose`.
+type initComposeCmd struct {
+	Dir      string `arg:"" help:"An empty directory, or a new one."`
+	Checkout string `help:"Build the image from this checkout. Default: the checkout of this command." type:"existingdir" placeholder:"DIR"`
+}
+
+// Run writes the files of a fleet.
+func (c *initComposeCmd) Run(io streams) error {
+	of, err := originOf(c.Checkout)
+	if err != nil {
+		return err
+	}
+	files, err := starter.Compose(c.Dir, of)
+	if err != nil {
+		return usageIfPlace(err)
+	}
+	wrote(io, c.Dir, files, "docker compose up -d --build", "docker compose run --rm settle doctor")
+	fmt.Fprintf(io.out, "It builds the image from the settle in %s. The passwords are in .env.\n", of.Checkout)
+	return nil
+}
+
+// originOf returns a checkout as the origin of what is created, or that of this command.
+func originOf(checkout string) (starter.Origin, error) {
+	if checkout != "" {
+		return starter.Origin{Checkout: checkout}, nil
+	}
+	return starter.Built(version)
+}
+
 // Run writes a program in Starlark.
 func (c *initStarCmd) Run(io streams) error {
 	files, err := starter.Star(c.Dir)
@@ -40,12 +71,9 @@ func (c *initStarCmd) Run(io streams) error {
 
 // Run writes a program in Go.
 func (c *initGoCmd) Run(io streams) error {
-	of := starter.Origin{Checkout: c.Checkout}
-	if c.Checkout == "" {
-		var err error
-		if of, err = starter.Built(version); err != nil {
-			return err
-		}
+	of, err := originOf(c.Checkout)
+	if err != nil {
+		return err
 	}
 	files, err := starter.Go(c.Dir, c.Module, of)
 	if err != nil {

@@ -95,6 +95,11 @@ type cli struct {
 		Endless benchEndlessCmd `cmd:"" help:"Measure one space that handles a million events: the size of the streams, and the duration of a restart."`
 	} `cmd:"" group:"Demonstrations and measurements" help:"Measure, beside a plain JetStream client in the same run."`
 
+	Load  loadCmd `cmd:"" group:"Demonstrations and measurements" help:"Send events at a rate, and compare them with the log in the end."`
+	Chaos struct {
+		Kill chaosKillCmd `cmd:"" help:"Kill a worker of settle dev, as SIGKILL would; it is started again a few seconds later."`
+	} `cmd:"" group:"Demonstrations and measurements" help:"Break settle dev on purpose."`
+
 	Version kong.VersionFlag `help:"Print the version and exit."`
 }
 

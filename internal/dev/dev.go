@@ -46,10 +46,14 @@ type Config struct {
 	NATSPort, HTTPPort int
 	// Rehearsal is how long a start may try out events to find one to suggest; default 300 ms.
 	Rehearsal time.Duration
+	// SampleEvery is how often the sensors of the sample send a reading, and RestartAfter after how long a worker that was killed is started
+	// again; default 2 s and 3 s.
+	SampleEvery, RestartAfter time.Duration
 }
 
 func (c *Config) fill() {
 	c.NATSPort, c.HTTPPort = cmp.Or(c.NATSPort, natsPort), cmp.Or(c.HTTPPort, httpPort)
+	c.SampleEvery, c.RestartAfter = cmp.Or(c.SampleEvery, sampleEvery), cmp.Or(c.RestartAfter, restartAfter)
 	c.Rehearsal = cmp.Or(c.Rehearsal, rehearsalTime)
 }
 
@@ -70,6 +74,7 @@ type dev struct {
 	server   Server
 	began    time.Time
 	pages    atomic.Pointer[console.Console]
+	chaos    sync.WaitGroup // answers to requests to kill workers, and what follows from them
 }
 
 // Run runs a dev server until ctx ends.
@@ -229,8 +234,17 @@ func (d *dev) serve(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var following sync.WaitGroup
-	defer following.Wait()
-	defer cancel()
+	defer func() {
+		cancel()
+		following.Wait()
+		d.chaos.Wait()
+	}()
+	if err := d.offerKill(ctx); err != nil {
+		return err
+	}
+	if d.isSample() {
+		following.Go(func() { d.live(ctx) }) // ends with ctx
+	}
 	rules, ready := make(chan program.Rule), make(chan struct{})
 	begun := sync.OnceFunc(func() { close(ready) })
 	following.Go(func() { d.followRules(ctx, rules, begun) }) // ends with ctx

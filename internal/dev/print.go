@@ -74,7 +74,7 @@ func (d *dev) try(space, doc string, s *suggestion) []string {
 	case h.program != nil && len(h.program.Streams()) > 0:
 		tries = append([]string{fmt.Sprintf("settle send %s %s --wait", space, event(h.program, s))}, tries...)
 	}
-	return append(tries, "settle get "+space, "settle fleet")
+	return append(tries, "settle get "+space, "settle why "+space+" "+doc, "settle chaos kill --owner "+space)
 }
 
 // post returns a command that sends the suggested event over HTTP, "" if there is none.

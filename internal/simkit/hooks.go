@@ -119,8 +119,15 @@ func (s *Space) hooks() space.Trace {
 			if i.Over {
 				return
 			}
+			own := i.Docs[0]
+			for _, at := range i.Docs {
+				if doc, here := strings.CutPrefix(at, s.name+"/"); here {
+					own = doc
+					break
+				}
+			}
 			s.w.problem(Problem{
-				Space: s.name, Kind: Unsettled, Node: i.Docs[0],
+				Space: s.name, Kind: Unsettled, Node: own,
 				Text: "does not come to rest: it follows from itself in a circle over spaces: " + strings.Join(i.Docs, " -> ") + " -> " + i.Docs[0] + ". Its pace is limited",
 			})
 		},

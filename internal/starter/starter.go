@@ -85,10 +85,10 @@ func write(dir string, files []file) (names []string, err error) {
 			return nil, fmt.Errorf("%s exists: %w", filepath.Join(dir, e.Name()), ErrNotEmpty)
 		}
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, err
-	}
 	for _, f := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, f.name)), 0o777); err != nil {
+			return names, err
+		}
 		if err := create(filepath.Join(dir, f.name), f.text); err != nil {
 			return names, err
 		}
@@ -99,7 +99,11 @@ func write(dir string, files []file) (names []string, err error) {
 
 // create writes a file that must not exist yet.
 func create(name string, text []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	mode := fs.FileMode(0o666)
+	if filepath.Base(name) == ".env" { // it has passwords
+		mode = 0o600
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
