@@ -236,7 +236,11 @@ func (oneDocument) Run(ctx context.Context, s System, c Case, b *Budget) (*harne
 		}
 		latencies = append(latencies, time.Since(start))
 	}
-	return b.Meter.End(ctx, int64(len(latencies)), latencies)
+	r, err := b.Meter.End(ctx, int64(len(latencies)), latencies)
+	if err == nil {
+		r.Allocs = nil // the worker takes no part in reads
+	}
+	return r, err
 }
 
 // settle waits until what has been written is where it is read from: on its way there is not the case to measure. A quiet
@@ -245,6 +249,9 @@ func (b *Budget) settle(ctx context.Context, s System, rd Reader, size int) erro
 	if rs, can := s.(Restarter); can && b.Units > 0 {
 		if err := rs.Restart(ctx); !errors.Is(err, ErrNotRun) {
 			b.Meter.Parts = s.Parts() // the worker is another process
+			if err == nil {
+				_, err = s.Add(ctx, b.Run+"-other", "first") // waits for the start
+			}
 			return err
 		}
 	}

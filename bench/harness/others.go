@@ -135,17 +135,27 @@ func (o *Others) startPostgres(ctx context.Context, dir string) error {
 	return fmt.Errorf("PostgreSQL does not answer: %w", err)
 }
 
-// startTemporal starts the development server, if the command temporal is in bin or in the path. It keeps its
-// database in a file.
+// temporalProgram finds the command temporal, in bin, from this module or one of its packages, or in the path.
+func temporalProgram() (string, error) {
+	for _, bin := range []string{"bin", filepath.Join("..", "bin")} {
+		if path, err := filepath.Abs(filepath.Join(bin, "temporal")); err == nil {
+			if _, err := os.Stat(path); err == nil {
+				return path, nil
+			}
+		}
+	}
+	path, err := exec.LookPath("temporal")
+	if err != nil {
+		return "", errors.New("there is no command temporal; GOBIN=$PWD/bin go install github.com/temporalio/cli/cmd/temporal@v1.5.1 builds it, in bench")
+	}
+	return path, nil
+}
+
+// startTemporal starts the development server. It keeps its database in a file.
 func (o *Others) startTemporal(ctx context.Context, dir string) error {
-	program, err := filepath.Abs(filepath.Join("bin", "temporal"))
+	program, err := temporalProgram()
 	if err != nil {
 		return err
-	}
-	if _, err := os.Stat(program); err != nil {
-		if program, err = exec.LookPath("temporal"); err != nil {
-			return errors.New("there is no command temporal; GOBIN=$PWD/bin go install github.com/temporalio/cli/cmd/temporal@v1.5.1 builds it, in bench")
-		}
 	}
 	ports, err := freePorts(1)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/settlehq/settle"
@@ -42,7 +43,8 @@ func (e settleEngine) About() string {
 	return "the same on servers in processes of their own; actions are functions of the worker"
 }
 
-// spaces is the number of spaces over which runs are spread.
+// spaces is the number of spaces over which the runs of a measurement are spread. Where counts are compared it is one, which
+// the first run creates.
 const spaces = 64
 
 func (e settleEngine) program(a *Actions) (*settle.Program, error) {
@@ -69,7 +71,10 @@ func (e settleEngine) Start(ctx context.Context, at *harness.Site, a *Actions) (
 	if err != nil {
 		return nil, err
 	}
-	s := &settleSystem{}
+	s := &settleSystem{spaces: spaces}
+	if at.Quiet {
+		s.spaces = 1
+	}
 	if e.embedded {
 		err = s.embed(ctx, at, p)
 	} else {
@@ -158,6 +163,7 @@ func (s *settleSystem) perform(ctx context.Context, cfg bus.Config, a *Actions) 
 
 type settleSystem struct {
 	client     *settle.Client
+	spaces     uint32
 	stop       func() error
 	bus        *bus.Bus // of the performers
 	performers sync.WaitGroup
@@ -167,9 +173,10 @@ type settleSystem struct {
 
 // of returns the runs of the space that has a run.
 func (s *settleSystem) of(id string) flow.Runs {
+	measurement, _, _ := strings.Cut(id, "-")
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id)) // never fails
-	return flow.In(s.client.Space(fmt.Sprintf("s%d", h.Sum32()%spaces)))
+	return flow.In(s.client.Space(fmt.Sprintf("%s-%d", measurement, h.Sum32()%s.spaces)))
 }
 
 func (s *settleSystem) Start(ctx context.Context, program, id string, n int64) error {
