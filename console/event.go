@@ -69,6 +69,7 @@ func (l *eventLoader) load(ctx context.Context) (*shown, error) {
 	}
 	d := &eventData{Ref: ref, Tree: t, Root: t.Root, q: l.q, horizon: l.c.cfg.Bus.Horizon()}
 	d.hide(t.Root)
+	beginFollowUps(t.Root)
 	t.CausedBy = slices.DeleteFunc(t.CausedBy, func(r history.EventRef) bool { return l.q.visitor.MayReadAll(r.Space) != nil })
 	d.reasons(ctx, l.c)
 	d.payload(ctx, l.c)
@@ -239,6 +240,16 @@ func (d *eventData) payload(ctx context.Context, c *Console) {
 		if d.Payload, err = model.ParseValue(text); err != nil {
 			d.Payload = model.String(strings.ToValidUTF8(string(text), "�"))
 		}
+	}
+}
+
+// beginFollowUps gives events that a space has sent to itself, which pass through no lane, the end of their sender as their begin.
+func beginFollowUps(n *history.TreeNode) {
+	for _, c := range n.Caused {
+		if c.Sent.IsZero() && c.Space == n.Space {
+			c.Sent = n.Ended
+		}
+		beginFollowUps(c)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
@@ -56,7 +57,10 @@ func (w *walk) sentRoot(ctx context.Context, q TreeQuery) (*branch, error) {
 		return nil, &MissingError{Space: q.Space, Stream: q.Stream, Event: q.Event, Minted: minted}
 	}
 	s := &sent.Send
-	b.EventRef, b.Position = EventRef{s.To, s.Stream, s.ID}, s.Position
+	b.EventRef, b.Position, b.waits = EventRef{s.To, s.Stream, s.ID}, s.Position, s.Slot > 0
+	if s.NotBefore > 0 {
+		b.Until = time.UnixMilli(s.NotBefore).UTC()
+	}
 	return b, w.look(ctx, b, &sent.Origin)
 }
 
