@@ -88,7 +88,7 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.W
 		return nil, fmt.Errorf("start worker %s: %w", cfg.ID, err)
 	}
 	cfg.HTTP.Access, cfg.Live.Access = rules, rules
-	events := &ingress{bus: bus, id: cfg.ID, logger: cfg.Logger}
+	events := &ingress{bus: bus, id: cfg.ID, logger: cfg.Logger, tracer: cfg.Tracer}
 	serveHTTP, err := cfg.listen(events)
 	if err != nil {
 		rules.Close()
@@ -158,6 +158,7 @@ func (cfg *WorkerConfig) listen(events *ingress) (serve func(*worker.Worker, *li
 	if cfg.Live.Logger == nil {
 		cfg.Live.Logger = cfg.Logger
 	}
+	cfg.Live.Tracer, cfg.Live.Meter, cfg.HTTP.Tracer, cfg.HTTP.Meter = cfg.Tracer, cfg.Meter, cfg.Tracer, cfg.Meter
 	if cfg.HTTP.Addr == "" {
 		return func(*worker.Worker, *live.Server) {}, nil
 	}

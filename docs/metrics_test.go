@@ -15,7 +15,12 @@ var update = flag.Bool("update", false, "write the tables of metrics.md anew")
 // The tables of metrics.md are those of the code; test/metrics_test.go compares the code with what is exported.
 func TestMetrics_ThePageHasTheTablesOfTheCode(t *testing.T) {
 	text := read(t, "metrics.md")
-	want := replaced(t, replaced(t, text, "worker", meters.Worker), "coordinator", meters.Coordinator)
+	want := text
+	for mark, table := range map[string][]meters.Instrument{
+		"worker": meters.Worker, "coordinator": meters.Coordinator, "client": meters.Client, "gateway": meters.Gateway,
+	} { // any order: each has its own place
+		want = replaced(t, want, mark, table)
+	}
 	if text == want {
 		return
 	}
@@ -41,6 +46,9 @@ func replaced(t *testing.T, page, mark string, of []meters.Instrument) string {
 		help := i.Help
 		if i.Attribute != "" {
 			help += " `" + i.Attribute + "`: " + strings.Join(i.Values, ", ") + "."
+		}
+		for _, a := range i.Also {
+			help += " `" + a.Name + "`: " + a.Values + "."
 		}
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s |\n", i.Name, i.Prometheus(), i.Kind, i.Unit, help)
 	}

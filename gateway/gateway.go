@@ -11,6 +11,9 @@ import (
 	"net/http"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/live"
 )
@@ -47,6 +50,9 @@ type Config struct {
 	// WriteTimeout limits how long a client may take to read a part of an answer, or to send an event; default 10 s.
 	WriteTimeout time.Duration `help:"How long an HTTP client may take to read a part of a response, or to send an event."`
 	Logger       *slog.Logger  `kong:"-"`
+	// Tracer records spans, Meter makes the instruments of metrics; nil records none.
+	Tracer trace.Tracer `kong:"-"`
+	Meter  metric.Meter `kong:"-"`
 }
 
 // Fill replaces zero fields by their defaults. It returns an error for the first invalid field.
@@ -73,6 +79,7 @@ type Gateway struct {
 	listener   net.Listener
 	tls        *tls.Config // nil for plain HTTP
 	log        *slog.Logger
+	observed   observer
 }
 
 const (
@@ -99,6 +106,9 @@ func Listen(cfg Config) (*Gateway, error) {
 		if g.principals, err = newPrincipals(cfg.Principals, cfg.Logger); err != nil {
 			return nil, err
 		}
+	}
+	if g.observed, err = newObserver(&cfg); err != nil {
+		return nil, fmt.Errorf("HTTP: make the instruments of its metrics: %w", err)
 	}
 	if cfg.TLSCert != "" {
 		c, err := newCertificate(cfg.TLSCert, cfg.TLSKey, cfg.Logger)
@@ -170,10 +180,11 @@ func (g *Gateway) Handler(source Source, ingress Ingress) http.Handler {
 func (g *Gateway) handler(waits context.Context, source Source, ingress Ingress) http.Handler {
 	mux := http.NewServeMux()
 	h := handler{source, ingress, waits, g.cfg.WriteTimeout}
-	mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}", h.get)
+	handle := func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, g.observed.route(pattern, f)) }
+	handle("GET /v1/spaces/{space}/documents/{document}", h.get)
 	mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}/watch", h.watch)
 	if ingress != nil {
-		mux.HandleFunc("POST /v1/spaces/{space}/streams/{stream}", h.send)
+		handle("POST /v1/spaces/{space}/streams/{stream}", h.send)
 	}
 	return g.guard(mux)
 }

@@ -26,6 +26,8 @@ type Change struct {
 	// Rewound is set if the store has gone back to an earlier state since the previous change; the value is
 	// the present one. Its revision may have been used before, for a commit that was lost.
 	Rewound bool
+	// Trace is the context of the span of that commit, zero if it is not known: the value was read, and the commit was not.
+	Trace model.Trace
 }
 
 // since returns the revision of the change for a reader that has the document as of revision known; false if
@@ -104,8 +106,8 @@ func (w *Watch) goBack() {
 }
 
 // deliverNewer calls deliver with a state newer than all before.
-func (w *Watch) deliverNewer(d *replica.Document, previous uint64, deliver func(Change)) {
-	c := Change{Value: d.Value, Revision: d.Seq, Previous: previous, Read: d.Read, Rewound: w.rewound}
+func (w *Watch) deliverNewer(d *replica.Document, previous uint64, by model.Trace, deliver func(Change)) {
+	c := Change{Value: d.Value, Revision: d.Seq, Previous: previous, Read: d.Read, Rewound: w.rewound, Trace: by}
 	revision, news := c.since(w.revision)
 	absent := d.Value.IsAbsent()
 	if w.begun && (!news || d.Seq == 0 && w.absent) {
@@ -126,7 +128,7 @@ func (w *Watch) followOn(ctx context.Context, deliver func(Change)) error {
 		return err
 	}
 	w.epoch = epoch
-	w.deliverNewer(d, 0, deliver)
+	w.deliverNewer(d, 0, model.Trace{}, deliver)
 	var broken error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -141,7 +143,7 @@ func (w *Watch) followOn(ctx context.Context, deliver func(Change)) error {
 			cancel()
 		}
 		if changed {
-			w.deliverNewer(d, before, deliver)
+			w.deliverNewer(d, before, e.Trace, deliver)
 		}
 	})
 	if broken != nil {

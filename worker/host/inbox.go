@@ -75,10 +75,11 @@ type laneLoad struct {
 // delivered up to last.
 type laneBacklog struct{ done, last uint64 }
 
-// mirrored is the value of a document of another space, valid until ctx ends.
+// mirrored is the value of a document of another space, valid until ctx ends. by is the context of the commit that has made it.
 type mirrored struct {
 	ctx   interface{ Err() error }
 	value model.Value
+	by    model.Trace
 }
 
 // allDone as the position of a space means that the space does not hold the lane position back.

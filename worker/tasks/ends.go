@@ -40,7 +40,7 @@ func (l *List) commit(t *task, r *result, over func(*result)) bool {
 	size := len(payload.String())
 	made := make(chan bool, 1)
 	l.host.Call(func() {
-		ok := l.end(t, payload, size)
+		ok := l.end(t, payload, size, own.trace)
 		if ok {
 			over(&own)
 		}
@@ -55,11 +55,12 @@ func (l *List) commit(t *task, r *result, over func(*result)) bool {
 }
 
 // end makes the transaction with the outcome of a task.
-func (l *List) end(t *task, payload model.Value, size int) bool {
+func (l *List) end(t *task, payload model.Value, size int, by model.Trace) bool {
 	if l.host.Ctx.Err() != nil || t.gone || l.core == nil || l.ends.bytes > 0 && l.ends.bytes+size > maxOwnEnds {
 		return false
 	}
 	n, err := l.core.Transact(model.EndBy(t.action), func(tx *space.Tx) error {
+		tx.CausedBy(by)
 		tx.Send(l.host.Space, t.action, payload)
 		return tx.Err()
 	})
@@ -82,7 +83,7 @@ func (l *List) Undone(txs []uint64) {
 			continue
 		}
 		l.ends.forget(t)
-		action, c, told := t.action, t.ended, t.reports
-		l.host.Go(func() { l.report(l.host.Ctx, action, c, told) }) // ends with the report, or with the host
+		action, r, told := t.action, &result{completion: t.ended}, t.reports
+		l.host.Go(func() { l.report(l.host.Ctx, action, r, told) }) // ends with the report, or with the host
 	}
 }
