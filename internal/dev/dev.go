@@ -31,6 +31,8 @@ type Config struct {
 	Dir string
 	// Reset removes the data first.
 	Reset bool
+	// Trace keeps the newest traces in memory, and shows them over HTTP.
+	Trace bool
 	// Worker has the options of the workers.
 	Worker flags.Worker
 	// Version is the version of the executable.
@@ -65,6 +67,7 @@ type dev struct {
 	programs []*hosted
 	reported []string // files that were reported as new
 	server   Server
+	traces   *traces
 	began    time.Time
 }
 
@@ -88,6 +91,11 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		defer cancel()
 		err = errors.Join(err, d.run.Stop(last))
 	}()
+	hide, err := d.showTraces(ctx)
+	if err != nil {
+		return err
+	}
+	defer hide()
 	if err := d.begin(ctx); err != nil {
 		return err
 	}
@@ -166,7 +174,7 @@ func (d *dev) deployment(nats, http string) settle.Config {
 		Bus:     bus.Config{Partitions: d.partitions(), Version: d.cfg.Version},
 		Options: o.Options, Starlark: o.Starlark, Live: o.Live, HTTP: web,
 		OnConsole: d.console, OnError: d.wrong,
-		Logger: slog.New(screen{out: d.cfg.Out}),
+		Logger: slog.New(screen{out: d.cfg.Out}), Tracer: d.tracer(),
 	}
 }
 
