@@ -83,7 +83,7 @@ func Main(name, description string, flags any, f func(ctx context.Context) error
 // for ctx, and calls the function that start returned, which gets Stop to finish. Until ctx
 // ends, it waits for servers that are not reachable and for a deployment that does not exist yet.
 func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(Process) (stop func(context.Context) error, err error)) error {
-	p := Process{ID: cmp.Or(f.ID, randomID()), Logger: slog.New(faultlog.Limit(telemetry.WithTraces(f.logTo(log))))}
+	p := Process{ID: cmp.Or(f.ID, randomID()), Logger: f.logger(log)}
 	if err := model.CheckName(role, p.ID); err != nil {
 		return err
 	}
@@ -170,6 +170,11 @@ func (f Flags) deployment(ctx context.Context, b *bus.Bus) error {
 		return b.AwaitProvision(ctx)
 	}
 	return b.Complete(ctx)
+}
+
+// logger returns the log of the program, which writes to w.
+func (f Flags) logger(w io.Writer) *slog.Logger {
+	return slog.New(faultlog.Limit(telemetry.WithTraces(f.logTo(w))))
 }
 
 // logTo returns what writes the log.
