@@ -56,7 +56,7 @@ func (s Space) Attach(ctx context.Context, cfg AttachConfig) (*worker.Attachment
 		Logger: cmp.Or(cfg.Logger, s.client.logger), Tracer: cfg.Tracer, OnError: cfg.OnError, OnConsole: cfg.OnConsole,
 	}
 	if own.Tracer == nil {
-		own.Tracer = s.client.tracer
+		own.Tracer = s.client.observed.tracer
 	}
 	if p := cfg.Program; p != nil {
 		core, err := p.Core()

@@ -66,6 +66,17 @@ func (ev awaited) failed(ctx context.Context, err error) error {
 // without a cause in the log. If the store has gone back and nothing is found, await calls again,
 // unless that is nil. It ends w.
 func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool, again func() error) (*model.Receipt, error) {
+	end := c.observed.receive(ctx, ev.space, ev.key)
+	tx, err := c.awaitTx(ctx, ev, w, look, again)
+	end(tx, err)
+	if err != nil {
+		return nil, err
+	}
+	return tx.Receipt, nil
+}
+
+// awaitTx is await for the transaction that has the receipt.
+func (c *Client) awaitTx(ctx context.Context, ev awaited, w *waiter, look bool, again func() error) (*model.Tx, error) {
 	defer func() { w.end() }()
 	epoch := w.epoch
 	later := time.NewTimer(port.StaleLeader)
@@ -86,7 +97,7 @@ func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool, ag
 			case err != nil:
 				return nil, err
 			case h != nil:
-				return h.Tx.Receipt, nil
+				return &h.Tx, nil
 			}
 			if now := c.bus.Epoch(); now != epoch && again != nil {
 				if err := again(); err != nil {
@@ -96,9 +107,9 @@ func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool, ag
 			}
 		}
 		select {
-		case rc, ok := <-w.receipt:
+		case tx, ok := <-w.receipt:
 			if ok {
-				return rc, nil
+				return tx, nil
 			}
 			// The log could not be followed any further. The receipt may be in it by now.
 			_ = pause.For(ctx, lookPause)
@@ -134,15 +145,15 @@ type awaits struct {
 // tend to be repeated.
 type follower struct {
 	cancel  context.CancelFunc
-	waiters map[receipts.Key][]chan *model.Receipt
+	waiters map[receipts.Key][]chan *model.Tx
 	idle    *time.Timer
 	seen    uint64 // the sequence up to which the log has been looked at
 }
 
-// waiter is one call's registration at a follower: it receives every receipt that enters the log
+// waiter is one call's registration at a follower: it receives the transaction with every receipt that enters the log
 // after seen. epoch is the store's epoch when the wait began.
 type waiter struct {
-	receipt chan *model.Receipt
+	receipt chan *model.Tx
 	seen    uint64
 	epoch   uint64
 	end     func()
@@ -214,7 +225,7 @@ func (a *awaits) join(space string, key receipts.Key, head *uint64) *waiter {
 		return nil
 	}
 	f.idle.Stop()
-	w := &waiter{receipt: make(chan *model.Receipt, 1), seen: f.seen, epoch: a.c.bus.Epoch()}
+	w := &waiter{receipt: make(chan *model.Tx, 1), seen: f.seen, epoch: a.c.bus.Epoch()}
 	f.waiters[key] = append(f.waiters[key], w.receipt)
 	w.end = func() { a.leave(f, key, w.receipt) }
 	return w
@@ -224,7 +235,7 @@ func (a *awaits) join(space string, key receipts.Key, head *uint64) *waiter {
 // for followerLinger, or with the client.
 func (a *awaits) follow(space string, after uint64) {
 	ctx, cancel := context.WithCancel(a.ctx)
-	f := &follower{cancel: cancel, waiters: map[receipts.Key][]chan *model.Receipt{}, seen: after}
+	f := &follower{cancel: cancel, waiters: map[receipts.Key][]chan *model.Tx{}, seen: after}
 	f.idle = time.AfterFunc(followerLinger, func() { a.drop(space, f) })
 	a.followers[space] = f
 	a.tasks.Go(func() {
@@ -270,7 +281,7 @@ func (a *awaits) look(f *follower, e model.LogEntry) {
 		stream, _ := receipts.Stream(tx.By)
 		key := receipts.Key{Stream: stream, ID: tx.Receipt.Event}
 		for _, ch := range f.waiters[key] {
-			ch <- tx.Receipt // has room for one, and there is only one per event
+			ch <- tx // has room for one, and there is only one per event
 		}
 		delete(f.waiters, key)
 	}
@@ -287,7 +298,7 @@ func (a *awaits) unawaited(f *follower, seq uint64) bool {
 	return true
 }
 
-func (a *awaits) leave(f *follower, key receipts.Key, ch chan *model.Receipt) {
+func (a *awaits) leave(f *follower, key receipts.Key, ch chan *model.Tx) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	list := f.waiters[key]

@@ -10,11 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/history"
-	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/receipts"
@@ -23,12 +22,12 @@ import (
 // Client sends events, waits for receipts, reads and watches documents. It is safe for concurrent
 // use.
 type Client struct {
-	bus    port.Bus
-	id     string
-	by     string // ClientConfig.Principal
-	logger *slog.Logger
-	tracer trace.Tracer
-	awaits awaits
+	bus      port.Bus
+	id       string
+	by       string // ClientConfig.Principal
+	logger   *slog.Logger
+	observed observer
+	awaits   awaits
 	// watches numbers the observations: each has a lease of its own.
 	watches atomic.Uint64
 }
@@ -127,6 +126,8 @@ type ClientConfig struct {
 	Principal string
 	Logger    *slog.Logger
 	Tracer    trace.Tracer
+	// Meter makes the instruments of the client's metrics (docs/metrics.md); nil measures nothing.
+	Meter metric.Meter
 }
 
 // NewClient returns a client that uses bus. It does not close the bus.
@@ -145,7 +146,11 @@ func NewClient(bus port.Bus, cfg ClientConfig) (*Client, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Client{bus: bus, id: cfg.ID, by: cfg.Principal, logger: cfg.Logger, tracer: cfg.Tracer}
+	observed, err := newObserver(&cfg)
+	if err != nil {
+		return nil, fmt.Errorf("client %s: make the instruments of its metrics: %w", cfg.ID, err)
+	}
+	c := &Client{bus: bus, id: cfg.ID, by: cfg.Principal, logger: cfg.Logger, observed: observed}
 	c.awaits.init(c)
 	return c, nil
 }
@@ -177,17 +182,17 @@ func (c *Client) send(ctx context.Context, m model.Message) (model.SendResult, e
 		r   model.SendResult
 		err error
 	}
-	trace, end := c.span(ctx, &m)
+	trace, end := c.observed.send(ctx, &m)
 	m.Trace = trace
 	done := make(chan answer, 1)
 	c.bus.Send(m, func(r model.SendResult, err error) { done <- answer{r, err} })
 	select {
 	case a := <-done:
-		end(a.err)
+		end(a.r, a.err)
 		return a.r, a.err
 	case <-ctx.Done():
 		err := ended(ctx)
-		end(err)
+		end(model.SendResult{}, err)
 		return model.SendResult{}, fmt.Errorf("send event %s to %s/%s: %w; it may or may not have been stored, sending it again is safe", m.ID, m.Space, m.Stream, err)
 	}
 }
@@ -196,7 +201,9 @@ func (c *Client) send(ctx context.Context, m model.Message) (model.SendResult, e
 // exactly once. Calling again with the same id returns the same receipt. If the store goes back
 // meanwhile and loses the event, Call sends it again. The error is about the call; how the event
 // ended is in the receipt. Call blocks until ctx ends.
-func (c *Client) Call(ctx context.Context, e Outgoing) (*model.Receipt, error) {
+func (c *Client) Call(ctx context.Context, e Outgoing) (rc *model.Receipt, err error) {
+	ctx, end := c.observed.call(ctx, &e)
+	defer func() { end(rc, err) }()
 	m, err := c.message(ctx, e)
 	if err != nil {
 		return nil, err
@@ -217,7 +224,7 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*model.Receipt, error) {
 		_, err := c.send(ctx, m)
 		return err
 	}
-	rc, err := c.await(ctx, ev, w, r.Duplicate, again)
+	rc, err = c.await(ctx, ev, w, r.Duplicate, again)
 	if err != nil && !errors.Is(err, history.ErrForgotten) {
 		err = fmt.Errorf("%w; the event is stored, and will be handled when a worker runs its space", err)
 	}
@@ -236,22 +243,4 @@ func (c *Client) event(id EventID) string {
 // watcher returns a name for the lease of one watch.
 func (c *Client) watcher() string {
 	return c.id + "-" + strconv.FormatUint(c.watches.Add(1), 10) + "-" + rand.Text()[:8]
-}
-
-// span starts the span of a send and returns the trace context that travels with the event.
-func (c *Client) span(ctx context.Context, m *model.Message) (model.Trace, func(error)) {
-	if c.tracer == nil {
-		return telemetry.Of(ctx), func(error) {}
-	}
-	ctx, span := c.tracer.Start(ctx, "send "+m.Stream, trace.WithSpanKind(trace.SpanKindProducer),
-		trace.WithAttributes(
-			telemetry.System.String("nats"), telemetry.Operation.String("send"), telemetry.Type.String("send"),
-			telemetry.Template.String("settle.send.{partition}.{space}.{stream}.{event}"),
-			telemetry.Space.String(m.Space), telemetry.Stream.String(m.Stream), telemetry.MessageID.String(m.ID)))
-	return telemetry.Of(ctx), func(err error) {
-		if err != nil {
-			span.SetStatus(codes.Error, err.Error())
-		}
-		span.End()
-	}
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -20,6 +22,7 @@ type ingress struct {
 	id       string // of the worker
 	programs func(space string) (*space.Program, error)
 	logger   *slog.Logger
+	tracer   trace.Tracer
 
 	mu      sync.Mutex
 	clients map[string]*Client // by principal
@@ -36,7 +39,7 @@ func (in *ingress) of(principal string) (*Client, error) {
 	if c := in.clients[principal]; c != nil {
 		return c, nil
 	}
-	c, err := NewClient(in.bus, ClientConfig{ID: in.id + "-http", Principal: principal, Logger: in.logger})
+	c, err := NewClient(in.bus, ClientConfig{ID: in.id + "-http", Principal: principal, Logger: in.logger, Tracer: in.tracer})
 	if err != nil {
 		return nil, err
 	}

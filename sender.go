@@ -65,10 +65,10 @@ func (s *Sender) Send(ctx context.Context, e Outgoing, done func(model.SendResul
 	if err != nil {
 		return err
 	}
-	trace, end := s.client.span(ctx, &m)
+	trace, end := s.client.observed.send(ctx, &m)
 	m.Trace = trace
 	o := outgoing{m: m, done: func(r model.SendResult, err error) {
-		end(err)
+		end(r, err)
 		if done != nil {
 			done(r, err)
 		}
@@ -76,7 +76,7 @@ func (s *Sender) Send(ctx context.Context, e Outgoing, done func(model.SendResul
 	s.mu.Lock()
 	if err := s.waitUntil(ctx, func() bool { return s.open < s.limit }); err != nil {
 		s.mu.Unlock()
-		end(err)
+		end(model.SendResult{}, err)
 		return fmt.Errorf("send event %s to %s/%s: %w; it was not sent", m.ID, m.Space, m.Stream, err)
 	}
 	s.open++

@@ -120,7 +120,9 @@ func (s Space) GetCurrent(ctx context.Context, doc string) (Update[Value], error
 	if deadline, has := ctx.Deadline(); has {
 		q.Timeout = live.Duration(min(max(time.Until(deadline), 1), live.MaxTimeout))
 	}
+	ctx, end := s.client.observed.ask(ctx, "get", s.name, doc)
 	a, err := (&live.Client{Bus: s.client.bus, Principal: s.client.by}).Get(ctx, q)
+	end(err)
 	if err != nil {
 		return Update[Value]{}, fmt.Errorf("get document %s of space %s: %w", doc, s.name, err)
 	}

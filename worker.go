@@ -90,7 +90,7 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.W
 	cfg.HTTP.Access, cfg.Live.Access = rules, rules
 	asked := &askedOverHTTP{bus: bus}
 	cfg.HTTP.Questions = asked
-	events := &ingress{bus: bus, id: cfg.ID, logger: cfg.Logger}
+	events := &ingress{bus: bus, id: cfg.ID, logger: cfg.Logger, tracer: cfg.Tracer}
 	serveHTTP, err := cfg.listen(events)
 	if err != nil {
 		rules.Close()
@@ -161,6 +161,7 @@ func (cfg *WorkerConfig) listen(events *ingress) (serve func(*worker.Worker, *li
 	if cfg.Live.Logger == nil {
 		cfg.Live.Logger = cfg.Logger
 	}
+	cfg.Live.Tracer, cfg.Live.Meter, cfg.HTTP.Tracer, cfg.HTTP.Meter = cfg.Tracer, cfg.Meter, cfg.Tracer, cfg.Meter
 	if cfg.HTTP.Addr == "" {
 		return func(*worker.Worker, *live.Server) {}, nil
 	}

@@ -18,7 +18,12 @@ type logs struct {
 	*wire.Streams
 	// mayCommit: the server has confirmed that this user may append to a log, or does not report it.
 	mayCommit atomic.Bool
+	// inDoubt counts the appends of which the log was asked whether it has them.
+	inDoubt atomic.Uint64
 }
+
+// InDoubt returns how many appends were in doubt, because their acknowledgement was lost, so that the log had to be asked whether it has them.
+func (l *logs) InDoubt() uint64 { return l.inDoubt.Load() }
 
 // Append appends a commit if the head of its space is still at a.Expect.
 // See port.Log.
@@ -63,6 +68,7 @@ func (j *appending) ruling(a wire.Answer, doubt bool) wire.Ruling {
 	case a.Seq < j.a.Expect:
 		return j.answerFromThePast(a)
 	case doubt:
+		j.logs.inDoubt.Add(1)
 		return wire.Ruling{Lookup: j.findCommit}
 	}
 	return j.refused(a.Reason)

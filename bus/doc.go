@@ -53,7 +53,7 @@
 // travels in headers: Settle-Commit (the append's id), Settle-Position, Settle-Term and
 // Settle-Prev-Term (the terms of an event that a space has sent, and of the one before it), Settle-Replay-Key
 // (the identity of the send, independent of the transaction), Settle-Depth, Settle-Not-Before, Settle-Invalid (the message is a tombstone, with the reason), Settle-Seq (the
-// log sequence that a document reflects), traceparent and tracestate. Nats-Msg-Id is never
+// log sequence that a document reflects), traceparent, tracestate and baggage. Nats-Msg-Id is never
 // set: its window forgets.
 //
 // # What each guarantee rests on

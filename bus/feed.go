@@ -118,7 +118,7 @@ func (f *feed) receive(ctx context.Context, m *nats.Msg) error {
 	}
 	return f.next(model.LogEntry{
 		Space: f.space, Seq: seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: wire.AddedTime(m.Header),
-		Prev: wire.Number(m.Header, wire.HeaderExpect),
+		Prev: wire.Number(m.Header, wire.HeaderExpect), Trace: wire.Trace(m.Header),
 	})
 }
 

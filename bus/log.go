@@ -48,7 +48,7 @@ func (l *logs) ReadLog(ctx context.Context, space string, after uint64, limit in
 	entries := make([]model.LogEntry, len(found))
 	for i, m := range found {
 		entries[i] = model.LogEntry{
-			Space: space, Seq: m.Seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: m.Time, Prev: wire.Number(m.Header, wire.HeaderExpect),
+			Space: space, Seq: m.Seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: m.Time, Prev: wire.Number(m.Header, wire.HeaderExpect), Trace: wire.Trace(m.Header),
 		}
 	}
 	return entries, nil
@@ -74,7 +74,7 @@ func (l *logs) FollowLog(ctx context.Context, partition int, after uint64, deliv
 	return l.Follow(ctx, t, func(m wire.Delivery) {
 		deliver(model.LogEntry{
 			Space: wire.LastToken(m.Subject), Seq: m.Seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: m.Time,
-			Prev: wire.Number(m.Header, wire.HeaderExpect),
+			Prev: wire.Number(m.Header, wire.HeaderExpect), Trace: wire.Trace(m.Header),
 		})
 	})
 }
@@ -109,7 +109,7 @@ func (l *logs) LogTail(ctx context.Context, partition, n int) ([]model.LogEntry,
 	for i, m := range found {
 		entries[i] = model.LogEntry{
 			Space: wire.LastToken(m.Subject), Seq: m.Seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: m.Time,
-			Prev: wire.Number(m.Header, wire.HeaderExpect),
+			Prev: wire.Number(m.Header, wire.HeaderExpect), Trace: wire.Trace(m.Header),
 		}
 	}
 	return entries, nil

@@ -183,7 +183,7 @@ func TestCommitsAreOrdinaryMessagesAndFollowedAsSuch(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	trace := model.Trace{Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", State: "v=1"}
+	trace := model.Trace{Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", State: "v=1", Baggage: "user=7"}
 	stored := make(chan error, 1)
 	b.Append(model.Append{Space: "cart", ID: "w1/0/1", Data: []byte(`{"v":1}`), Trace: trace}, func(_ uint64, err error) { stored <- err })
 	if err := <-stored; err != nil {
@@ -201,7 +201,7 @@ func TestCommitsAreOrdinaryMessagesAndFollowedAsSuch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"Settle-Commit": "w1/0/1", "traceparent": trace.Parent, "tracestate": "v=1"} {
+	for name, want := range map[string]string{"Settle-Commit": "w1/0/1", "traceparent": trace.Parent, "tracestate": "v=1", "baggage": "user=7"} {
 		if m.Header[name] == nil || m.Header[name][0] != want || published.Header[name] == nil || published.Header[name][0] != want {
 			t.Errorf("header %s: %q in the log, %q in the feed", name, m.Header[name], published.Header[name])
 		}

@@ -27,7 +27,7 @@ func (t *tail) send(ctx context.Context, p *progress, e model.LogEntry, s *model
 	if !t.enter(ctx) {
 		return
 	}
-	trace, end := t.span(e.Space, s)
+	trace, end := t.span(&e, s)
 	m := model.Message{
 		Space: s.To, Stream: s.Stream, ID: s.ID, Position: s.Position, Term: s.Term, PrevTerm: s.PrevTerm, ReplayKey: s.ReplayKey,
 		Depth: s.Depth, NotBefore: s.NotBefore, Expires: s.Expires, Trace: trace,

@@ -250,7 +250,12 @@ func environment(t *testing.T) []string {
 			envs = append(envs, envForm.FindAllString(read(t, f), -1)...)
 		}
 	}
-	return envs
+	return append(envs, sdkVariables...)
+}
+
+// sdkVariables are read by the SDK of OpenTelemetry, and its exporters.
+var sdkVariables = []string{
+	"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES",
 }
 
 // assetNames returns what the names of streams and buckets begin with, for the prefix "settle".
@@ -297,14 +302,16 @@ func TestPages_TheSubjectsAndServicesTheyNameExist(t *testing.T) {
 		}
 	}
 	subject := regexp.MustCompile(`\bsettle\.([a-z]+)\.([\w>-]*)`)
+	// Metrics, see TestPages_TheMetricsTheyNameExist, and attributes of spans, see TestTraces_TheAttributesAreThoseOfTheCode.
+	observed := []string{"worker", "coordinator", "client", "gateway", "workflow", "pass", "node", "run", "task", "checkpoint"}
 	service := regexp.MustCompile(`nats micro (?:info|stats|ping) ([\w-]+)`)
 	checked := 0
 	for _, page := range namingPages(t) {
 		text := read(t, page)
 		for _, m := range subject.FindAllStringSubmatch(text, -1) {
 			checked++
-			if m[1] == "worker" || m[1] == "coordinator" {
-				continue // a metric, see TestPages_TheMetricsTheyNameExist
+			if slices.Contains(observed, m[1]) {
+				continue
 			}
 			if !slices.Contains(kinds, m[1]) || m[1] == "api" && !slices.Contains(endpoints, m[2]) {
 				t.Errorf("%s: there is no subject %s", page, m[0])
@@ -325,14 +332,14 @@ func TestPages_TheSubjectsAndServicesTheyNameExist(t *testing.T) {
 // A page that names a metric which no program exports would send an operator looking for what is not there.
 func TestPages_TheMetricsTheyNameExist(t *testing.T) {
 	known := map[string]bool{}
-	for _, i := range slices.Concat(meters.Worker, meters.Coordinator) {
+	for _, i := range slices.Concat(meters.Worker, meters.Coordinator, meters.Client, meters.Gateway) {
 		name := i.Prometheus()
 		known[i.Name], known[name] = true, true
 		if i.Kind == meters.Histogram {
 			known[name+"_bucket"], known[name+"_sum"], known[name+"_count"] = true, true, true
 		}
 	}
-	metric, checked := regexp.MustCompile(`\bsettle_(?:worker|coordinator)_[a-z_]+\b|\bsettle\.(?:worker|coordinator)\.[a-z._]+\b`), 0
+	metric, checked := regexp.MustCompile(`\bsettle_(?:worker|coordinator|client|gateway|workflow)_[a-z_]+\b|\bsettle\.(?:client|coordinator|gateway|worker|workflow)\.[a-z._]+\b`), 0
 	for _, page := range append(namingPages(t), "../deploy/prometheus/alerts.yaml") {
 		for _, name := range metric.FindAllString(read(t, page), -1) {
 			checked++

@@ -53,10 +53,10 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.stamp = stamp
 	read, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
-		c.log.Warn("the changed HTTP certificate cannot be used; the earlier one remains in use until the files change again", "cert", c.certFile, "key", c.keyFile, "error", err)
+		c.log.Warn("the changed HTTP certificate cannot be used; the earlier one remains in use until the files change again", "cert_file", c.certFile, "key_file", c.keyFile, "error", err)
 		return c.current, nil
 	}
 	c.current = &read
-	c.log.Info("HTTP certificate replaced", "cert", c.certFile)
+	c.log.Info("HTTP certificate replaced", "cert_file", c.certFile)
 	return c.current, nil
 }

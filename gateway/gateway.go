@@ -11,6 +11,9 @@ import (
 	"net/http"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/live"
 )
@@ -54,6 +57,9 @@ type Config struct {
 	// Questions answers questions about spaces; nil answers none. StartWorker sets it.
 	Questions Questions    `kong:"-"`
 	Logger    *slog.Logger `kong:"-"`
+	// Tracer records spans, Meter makes the instruments of metrics; nil records none.
+	Tracer trace.Tracer `kong:"-"`
+	Meter  metric.Meter `kong:"-"`
 }
 
 // Fill replaces zero fields by their defaults. It returns an error for the first invalid field.
@@ -80,6 +86,7 @@ type Gateway struct {
 	listener   net.Listener
 	tls        *tls.Config // nil for plain HTTP
 	log        *slog.Logger
+	observed   observer
 }
 
 const (
@@ -106,6 +113,9 @@ func Listen(cfg Config) (*Gateway, error) {
 		if g.principals, err = newPrincipals(cfg.Principals, cfg.Logger); err != nil {
 			return nil, err
 		}
+	}
+	if g.observed, err = newObserver(&cfg); err != nil {
+		return nil, fmt.Errorf("HTTP: make the instruments of its metrics: %w", err)
 	}
 	if cfg.TLSCert != "" {
 		c, err := newCertificate(cfg.TLSCert, cfg.TLSKey, cfg.Logger)
@@ -177,12 +187,13 @@ func (g *Gateway) Handler(source Source, ingress Ingress) http.Handler {
 func (g *Gateway) handler(waits context.Context, source Source, ingress Ingress) http.Handler {
 	mux := http.NewServeMux()
 	h := handler{source, ingress, waits, g.cfg.WriteTimeout}
+	handle := func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, g.observed.route(pattern, f)) }
 	if source != nil {
-		mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}", h.get)
+		handle("GET /v1/spaces/{space}/documents/{document}", h.get)
 		mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}/watch", h.watch)
 	}
 	if ingress != nil {
-		mux.HandleFunc("POST /v1/spaces/{space}/streams/{stream}", h.send)
+		handle("POST /v1/spaces/{space}/streams/{stream}", h.send)
 	}
 	if g.cfg.Questions != nil {
 		(&asking{g.cfg.Questions, g.cfg.WriteTimeout, make(chan struct{}, maxAsking)}).route(mux)

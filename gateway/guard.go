@@ -21,8 +21,10 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		w.Header().Add("Vary", "Origin")
 		switch origin := r.Header.Get("Origin"); {
 		case !g.knowsHost(r.Host):
+			g.observed.refused.Add(refusedHost)
 			fail(w, http.StatusForbidden, "this host name is not configured; see --http-host")
 		case !g.allows(origin, r) && !g.isVisit(r):
+			g.observed.refused.Add(refusedOrigin)
 			fail(w, http.StatusForbidden, "pages of this origin are not allowed; see --http-origin")
 		case g.isPage(r):
 			if c := g.identify(r); c != nil {
@@ -38,6 +40,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 			g.share(w, origin)
 			c := g.identify(r)
 			if c == nil {
+				g.observed.refused.Add(refusedToken)
 				w.Header().Set("WWW-Authenticate", `Bearer realm="settle"`)
 				fail(w, http.StatusUnauthorized, "a token is needed")
 				return

@@ -24,7 +24,7 @@ func TestFollow_AForgottenDeletionIsDelivered(t *testing.T) {
 		{Value: there, Seq: 8, Read: 11}, // never an older value again
 		{Value: there, Seq: 12, Read: 12},
 	} {
-		w.deliverNewer(&d, 0, nil, func(c Change) { seen = append(seen, fmt.Sprint(c.Value, " at ", c.Revision)) })
+		w.deliverNewer(&d, 0, nil, model.Trace{}, func(c Change) { seen = append(seen, fmt.Sprint(c.Value, " at ", c.Revision)) })
 	}
 	want := []string{"absent at 0", "1 at 5", "absent at 9", "1 at 12"}
 	if !slices.Equal(seen, want) {

@@ -28,6 +28,8 @@ type Change struct {
 	Rewound bool
 	// Via is the trail of the transaction that made the change; nil if it has none, or if the value was not read from that transaction.
 	Via *model.Trail
+	// Trace is the context of the span of that commit, zero if it is not known: the value was read, and the commit was not.
+	Trace model.Trace
 }
 
 // since returns the revision of the change for a reader that has the document as of revision known; false if
@@ -106,8 +108,8 @@ func (w *Watch) goBack() {
 }
 
 // deliverNewer calls deliver with a state newer than all before.
-func (w *Watch) deliverNewer(d *replica.Document, previous uint64, via *model.Trail, deliver func(Change)) {
-	c := Change{Value: d.Value, Revision: d.Seq, Previous: previous, Read: d.Read, Rewound: w.rewound, Via: via}
+func (w *Watch) deliverNewer(d *replica.Document, previous uint64, via *model.Trail, by model.Trace, deliver func(Change)) {
+	c := Change{Value: d.Value, Revision: d.Seq, Previous: previous, Read: d.Read, Rewound: w.rewound, Via: via, Trace: by}
 	revision, news := c.since(w.revision)
 	absent := d.Value.IsAbsent()
 	if w.begun && (!news || d.Seq == 0 && w.absent) {
@@ -128,7 +130,7 @@ func (w *Watch) followOn(ctx context.Context, deliver func(Change)) error {
 		return err
 	}
 	w.epoch = epoch
-	w.deliverNewer(d, 0, nil, deliver)
+	w.deliverNewer(d, 0, nil, model.Trace{}, deliver)
 	var broken error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -147,7 +149,7 @@ func (w *Watch) followOn(ctx context.Context, deliver func(Change)) error {
 			cancel()
 		}
 		if changed {
-			w.deliverNewer(d, before, c.TrailOf(w.Doc), deliver)
+			w.deliverNewer(d, before, c.TrailOf(w.Doc), e.Trace, deliver)
 		}
 	})
 	if broken != nil {

@@ -227,7 +227,7 @@ func (l *Ledger) passHead() {
 // Record makes a transaction that handles no event, and returns its number. The host applies its writes by
 // calling Note. The error is ErrNoRoom or ErrTooLarge.
 func (l *Ledger) Record(d *Draft) (uint64, error) {
-	tx := model.Tx{N: l.NextTx(), By: d.By, Writes: d.Writes, Group: d.Group}
+	tx := model.Tx{N: l.NextTx(), By: d.By, Writes: d.Writes, Trace: d.Trace, Group: d.Group}
 	if err := l.join(&tx, d); err != nil {
 		return 0, err
 	}

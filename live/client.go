@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
@@ -42,9 +43,12 @@ func (c *Client) Get(ctx context.Context, q Get) (Answer, error) {
 	ctx, cancel := context.WithDeadline(ctx, deadline.Add(margin))
 	defer cancel()
 	nobody := time.Now().Add(c.grace())
+	q.Trace = telemetry.Of(ctx).Parent
 	for {
 		a, err := c.getOnce(ctx, q, deadline)
 		switch {
+		case isBadRequest(err) && q.Trace != "":
+			q.Trace = "" // the worker runs an earlier version
 		case err == nil || !retryable(err):
 			return a, err
 		case errors.Is(err, model.ErrNoResponder) && time.Now().After(nobody):

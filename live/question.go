@@ -33,6 +33,8 @@ type Get struct {
 	// Timeout is how long the request may wait for the document to be computed, or for a worker to take over
 	// its space; 0 for DefaultTimeout.
 	Timeout Duration `json:"timeout,omitzero"`
+	// Trace is the W3C traceparent of the reader's span, "" for none.
+	Trace string `json:"traceparent,omitzero"`
 }
 
 // Answer is a document at the head of the log.

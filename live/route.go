@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/model"
 )
 
@@ -33,7 +34,9 @@ func ownEndpoint(id string) string { return model.OwnEndpoint("own", id) }
 
 // Get reads a document at the head of the log from the owner of its space. It waits for the end of a handover
 // or takeover.
-func (s *Server) Get(ctx context.Context, q Get) (Answer, error) {
+func (s *Server) Get(ctx context.Context, q Get) (a Answer, err error) {
+	ctx, end := s.observed.get(ctx, &q)
+	defer func() { end(&a, err) }()
 	if err := q.check(); err != nil {
 		return Answer{}, err
 	}
@@ -48,8 +51,13 @@ func (s *Server) Get(ctx context.Context, q Get) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(q.Timeout))
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
+	q.Trace = telemetry.Of(ctx).Parent
 	for n := 0; ; n++ {
 		a, err := s.ask(ctx, q)
+		if isBadRequest(err) && q.Trace != "" { // an owner of an earlier version does not know it
+			q.Trace = ""
+			continue
+		}
 		if err == nil || !retryable(err) || errors.Is(err, errNoOwner) {
 			return a, err
 		}
@@ -184,7 +192,7 @@ func (s *Server) openOwn(request []byte, to model.Outlet) {
 		}
 		var a Answer
 		if err == nil {
-			a, err = s.answerOwn(s.ctx, &o)
+			a, err = s.answerOwn(telemetry.Context(s.ctx, model.Trace{Parent: o.Trace}), &o)
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = &model.ServiceError{Code: model.CodeUnavailable, Text: notYet}

@@ -12,6 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
@@ -56,6 +59,9 @@ type Config struct {
 	Logger *slog.Logger `kong:"-"`
 	// Access has the rules about which principals may read; nil allows all of it.
 	Access *access.Book `kong:"-"`
+	// Tracer records spans, Meter makes the instruments of metrics; nil records none.
+	Tracer trace.Tracer `kong:"-"`
+	Meter  metric.Meter `kong:"-"`
 }
 
 // Fill replaces zero fields by their defaults. It returns an error for the first invalid field.
@@ -89,6 +95,8 @@ type Server struct {
 	cfg  Config
 	log  *slog.Logger
 
+	observed observer
+
 	// ctx ends with the server, regardless of calls in flight; closing leaving ends it in good order.
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -121,7 +129,7 @@ func busy(what string, n int) error {
 // NewServer returns a server that does nothing before Run.
 func NewServer(bus port.Client, host Host, cfg Config) *Server {
 	_ = cfg.Fill() // an invalid limit, which is negative, admits nothing
-	s := &Server{bus: bus, host: host, cfg: cfg, log: cfg.Logger, leaving: make(chan struct{}), feeds: map[place]*feed{}, shares: map[string]*share{}}
+	s := &Server{bus: bus, host: host, cfg: cfg, log: cfg.Logger, observed: newObserver(&cfg), leaving: make(chan struct{}), feeds: map[place]*feed{}, shares: map[string]*share{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -242,6 +250,12 @@ func (s *Server) watch(ctx context.Context, q Watch, lasts time.Duration, uncoun
 		renew, end = time.After(lasts), time.After(lasts+overlap)
 	}
 	began := time.Now()
+	begun, tell := s.observed.watch(ctx, &q), deliver
+	deliver = func(e Event) error {
+		defer begun(nil)
+		return tell(e)
+	}
+	defer func() { begun(ctx.Err()) }()
 	last := Event{Kind: Beating, Revision: q.From.Revision}
 	if !q.From.IsZero() { // confirm the watch: the next value may be far off
 		err = deliver(last)

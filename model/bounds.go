@@ -17,8 +17,8 @@ const (
 	MaxMillis = 253_402_300_799_999
 	// maxCount bounds counts of attempts, and of events in one commit.
 	maxCount = 1 << 31
-	// maxParent and maxState bound a trace, which is sent in headers.
-	maxParent, maxState = 512, 8 << 10
+	// maxParent, maxState and maxBaggage bound a trace, which is sent in headers.
+	maxParent, maxState, maxBaggage = 512, 8 << 10, 8 << 10
 	// maxShort bounds, in bytes, texts that names are made of, maxLong texts for people.
 	maxShort, maxLong = 1 << 10, 64 << 10
 	// maxWatcher bounds, in bytes, the names of observers, of which a worker has many.
@@ -84,6 +84,7 @@ func (b *bounds) name(field, name string) {
 func (b *bounds) trace(t *Trace) {
 	b.line("tp", t.Parent, maxParent)
 	b.line("ts", t.State, maxState)
+	b.line("bg", t.Baggage, maxBaggage)
 }
 
 // line checks the length of a text.

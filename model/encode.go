@@ -228,6 +228,9 @@ func appendTrace(dst []byte, t Trace) []byte {
 	if t.State != "" {
 		dst = appendText(append(dst, `,"ts":`...), t.State)
 	}
+	if t.Baggage != "" {
+		dst = appendText(append(dst, `,"bg":`...), t.Baggage)
+	}
 	return dst
 }
 

@@ -1,10 +1,11 @@
 package model
 
-// Trace is a W3C trace context as it travels in headers and inside commits.
-// Both fields are opaque here; the zero Trace means "not traced".
+// Trace is a W3C trace context, and the baggage with it, as they travel in headers and inside commits.
+// All fields are opaque here; the zero Trace means "not traced".
 type Trace struct {
-	Parent string `json:"tp,omitzero"` // traceparent
-	State  string `json:"ts,omitzero"` // tracestate
+	Parent  string `json:"tp,omitzero"` // traceparent
+	State   string `json:"ts,omitzero"` // tracestate
+	Baggage string `json:"bg,omitzero"` // baggage
 }
 
 // Event is a request to change a space. It is immutable once it is in a lane.

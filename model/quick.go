@@ -498,4 +498,7 @@ func (q *quick) trace(t *Trace) {
 	if q.skip(`,"ts":`) {
 		t.State = q.text()
 	}
+	if q.skip(`,"bg":`) {
+		t.Baggage = q.text()
+	}
 }

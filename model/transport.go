@@ -102,6 +102,8 @@ type LogEntry struct {
 	// Prev is the sequence of the previous commit of the space, 0 for the first one. That commit may have
 	// been purged since.
 	Prev uint64
+	// Trace is the context of the span of the append.
+	Trace Trace
 }
 
 // Follows returns ErrPurged unless the entry is the next one after sequence seq of the space's log.

@@ -86,6 +86,7 @@ func (h *host) create(d *Definition, id string, args model.Value, from origin) e
 // begin is create where it is known that there is room.
 func (h *host) begin(d *Definition, id string, args model.Value, from origin) error {
 	tx := h.tx
+	tx.Note(NoteStarted, d.Name)
 	if tx.Peek(graphDoc(d.Version)).IsAbsent() {
 		tx.Set(graphDoc(d.Version), d.text)
 	}

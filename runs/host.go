@@ -49,6 +49,8 @@ type step struct {
 	plan plan
 	page int // of the record
 	snap []byte
+	// ended is what is noted of the step of the workflow that has ended, if one has.
+	ended space.Note
 	// drop are the pages that are not kept, from the first to before the second.
 	drop [2]int
 }
@@ -171,6 +173,7 @@ func (h *host) advance(e *entry, at head, rec *record) (err error) {
 		*rec = record{Now: rec.Now, Abort: &workflow.Failed{Type: workflow.LimitError, Message: fmt.Sprintf("its steps since the last snapshot have %d bytes; its state is larger than %d bytes, so that it cannot be stored: keep what is large elsewhere, and references to it in variables", d.since, maxSnapshot)}}
 	}
 	last := step{at: at, load: h.tx.Peek(load)}
+	last.ended = endOf(rec, d.pending)
 	used := last.load.Get("bytes")
 	last.plan, err = d.apply(rec, func(w *workflow.Work, delta int) bool {
 		n, _ := used.Get(w.Action).AsInt()
@@ -201,6 +204,9 @@ func (h *host) advance(e *entry, at head, rec *record) (err error) {
 // write writes the last step of a run into the documents, and requests what it plans.
 func (h *host) write(id string, e *entry, at head) {
 	last, tx := &e.last, h.tx
+	if last.ended.Kind != "" {
+		tx.Note(last.ended.Kind, last.ended.Name)
+	}
 	tx.Set(Doc(id), head{e.d.n, e.d.hash}.String(), "head")
 	if last.drop[1] <= last.page {
 		tx.Set(pageDoc(id, last.page), last.text, strconv.Itoa(at.n))
@@ -220,8 +226,10 @@ func (h *host) write(id string, e *entry, at head) {
 	for i := range last.plan.start {
 		w := &last.plan.start[i]
 		if w.Child != "" {
+			tx.Note(NoteStepStarted, w.Child)
 			continue
 		}
+		tx.Note(NoteStepStarted, w.Action)
 		in, err := taskInput(id, w)
 		if err != nil {
 			tx.Fail(err)
@@ -313,6 +321,8 @@ func (h *host) finish(id string, p *plan) {
 	} else {
 		tx.Set(Doc(id), v, "result")
 	}
+	name, _ := tx.Peek(Doc(id), "workflow").AsString()
+	tx.Note(noteOf(state), name)
 	tx.Set(Doc(id), string(state), "state")
 	tx.Set(Doc(id), h.now(), "ended")
 	if !tx.Peek(Doc(id), "undoing").IsAbsent() {

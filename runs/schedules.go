@@ -251,6 +251,11 @@ func (h *host) keep(x *schedule.Schedule) error {
 	if err = errors.Join(err, err2); err != nil {
 		return err
 	}
+	skipped, _ := h.tx.Peek(Schedules, x.Name, "skipped").AsInt()
+	missed, _ := h.tx.Peek(Schedules, x.Name, "missed").AsInt()
+	for range min(x.Skipped-skipped+x.Missed-missed, maxNotes) {
+		h.tx.Note(NoteScheduleSkipped, x.Name)
+	}
 	h.tx.Set(Schedules, v, x.Name)
 	h.tx.Set(ScheduleDoc(x.Name), lists, "runs")
 	timer := timerOfSchedule(x.Name)
@@ -304,6 +309,7 @@ func (h *host) act(x *schedule.Schedule, t schedule.Turn) error {
 		}
 	}
 	if t.Start != nil {
+		h.tx.Note(NoteScheduleStarted, x.Name)
 		args, err := h.arguments(x, t.Start)
 		if err != nil {
 			return err

@@ -152,7 +152,7 @@ func (h *handling) recorded(a *ledger.Attempt, n uint64) {
 	h.applyWrites(tx, n)
 	h.traceHandled(HandleInfo{
 		Event: a.Event, Tx: n, Receipt: a.Receipt, Rejection: rejectionOfHandling(a.Receipt, a.Err),
-		Writes: a.Writes, Sends: a.Sends, Trace: a.Trace, Stack: tx.stack,
+		Writes: a.Writes, Sends: a.Sends, Trace: a.Trace, Stack: tx.stack, Notes: tx.notes,
 	})
 }
 

@@ -49,6 +49,10 @@ type Trace struct {
 	Unsettled func(nodes []string)
 	// Program is called when the space begins to run another program (see Space.Change).
 	Program func(ProgramInfo)
+	// TaskStarted is called when a handler starts a task, or a transaction requests a value of an input. The transaction may be undone.
+	TaskStarted func(action, key string)
+	// Notes fills in HandleInfo.Notes.
+	Notes bool
 }
 
 // HandleInfo describes one attempt to handle an event.
@@ -74,7 +78,19 @@ type HandleInfo struct {
 	Stack []byte
 	// Trace is what HandleStart returned.
 	Trace model.Trace
+	// Notes are what the handler has noted, see Tx.Note.
+	Notes []Note
 }
+
+// Note is what a library that stands on a space reports about a transaction, for traces and metrics. It decides nothing.
+type Note struct {
+	Kind NoteKind
+	// Name says more, such as the step of a workflow.
+	Name string
+}
+
+// NoteKind is a kind of Note. There are few of them, and they are constants.
+type NoteKind string
 
 // LaterInfo describes an event of the lane that came before its time.
 type LaterInfo struct {

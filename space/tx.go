@@ -42,6 +42,7 @@ type Tx struct {
 	// tasking is set while the transaction writes the documents of actions.
 	tasking bool
 	stack   []byte // of a function that panicked
+	notes   []Note
 
 	// attempt has the event, nil if there is none, and the results: writes and sends.
 	attempt ledger.Attempt
@@ -106,6 +107,10 @@ func (t *Tx) clear() {
 	if t.err != nil || t.stack != nil {
 		t.err, t.stack = nil, nil
 	}
+	if t.attempt.Trace != (model.Trace{}) {
+		t.attempt.Trace = model.Trace{}
+	}
+	t.notes = nil
 	if t.made != nil {
 		t.made = nil
 	}
@@ -178,6 +183,22 @@ func (t *Tx) waits() string {
 // drop discards everything that the transaction would have changed.
 func (t *Tx) drop() {
 	t.attempt.Writes, t.after, t.attempt.Sends, t.attempt.Cancels = nil, nil, nil, nil
+	t.notes = nil
+}
+
+// Note reports what a library does in this transaction of a handler, for traces and metrics: see HandleInfo.Notes. It has no effect on the
+// space.
+func (t *Tx) Note(kind NoteKind, name string) {
+	if t.core.cfg.Trace.Notes && !t.rehearsal {
+		t.notes = append(t.notes, Note{kind, name})
+	}
+}
+
+// CausedBy records the trace context in which a transaction of Transact is made: what it sends belongs to it.
+func (t *Tx) CausedBy(by model.Trace) {
+	if t.attempt.Event == nil && t.node == nil {
+		t.attempt.Trace = by
+	}
 }
 
 // Log writes a line for the operator: a message and key-value pairs, as with log/slog. It is passed to the

@@ -20,6 +20,15 @@ func (t *Tx) StartTask(action, key string, in any, options ...TaskOption) {
 	}
 	if err := t.startTask(action, key, in, options); err != nil {
 		t.fail(fmt.Errorf("start task %q of %s: %w", key, action, err))
+		return
+	}
+	t.noteStarted(action, key)
+}
+
+// noteStarted reports that a task may have been started.
+func (t *Tx) noteStarted(action, key string) {
+	if f := t.core.cfg.Trace.TaskStarted; f != nil && !t.rehearsal {
+		f(action, key)
 	}
 }
 
@@ -231,6 +240,7 @@ func (t *Tx) WantTask(input, key string) Task {
 		}
 		// Write even if the request is there: it may be undone with the transaction that wrote it.
 		t.writeTask(a.pending(), model.Int(task.N), key)
+		t.noteStarted(input, key)
 	}
 	return task
 }

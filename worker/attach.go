@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/access"
+	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker/host"
@@ -75,7 +76,10 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	if err := own.fill(); err != nil {
 		return nil, err
 	}
-	e := newEngine(&own)
+	e, err := newEngine(&own)
+	if err != nil {
+		return nil, err
+	}
 	a, err := host.Attach(ctx, bus, host.AttachConfig{Config: e.config(), Space: cfg.Space, Runs: program{runs, e}, Events: cfg.Events})
 	if err != nil {
 		return nil, err
@@ -94,7 +98,13 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 //
 // If ctx ends first, the transaction may or may not be in the log; it is not retried.
 func (a *Attachment) Transact(ctx context.Context, by string, f func(tx *space.Tx) error) error {
-	return a.Attachment.Transact(ctx, by, func(g host.Graph) (uint64, error) { return g.(*core).Transact(by, f) })
+	cause := telemetry.Of(ctx)
+	return a.Attachment.Transact(ctx, by, func(g host.Graph) (uint64, error) {
+		return g.(*core).Transact(by, func(tx *space.Tx) error {
+			tx.CausedBy(cause)
+			return f(tx)
+		})
+	})
 }
 
 // Runs returns how often each node has run here, including runs that were not committed.

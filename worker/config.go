@@ -81,11 +81,5 @@ func (c *Config) fill() error {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.OnError == nil {
-		c.OnError = c.logError
-	}
-	if c.OnConsole == nil {
-		c.OnConsole = c.logConsole
-	}
 	return nil
 }

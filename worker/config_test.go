@@ -48,7 +48,7 @@ func TestOptions_InvalidOnesAreRefused(t *testing.T) {
 // The worker passes its options on to its spaces.
 func TestOptions_ArePassedToTheSpaces(t *testing.T) {
 	limits := ledger.Limits{MaxCommitBytes: 40 << 10, MaxGroup: 7, RetryMax: 3}
-	e := newEngine(&Config{Options: Options{Budgets: space.Budgets{RunBudget: 3}}})
+	e, _ := newEngine(&Config{Options: Options{Budgets: space.Budgets{RunBudget: 3}}})
 	c := &core{engine: e, of: &host.Access{Limits: limits, Code: &host.Code{}}}
 	if got := c.settings(); got.Limits != limits || got.RunBudget != 3 {
 		t.Errorf("the core has %+v and %+v", got.Limits, got.Budgets)

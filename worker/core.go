@@ -24,6 +24,7 @@ type core struct {
 	recording recording
 	episode   episode
 	rounds    map[string]roundEpisode // by way round
+	load      coreLoad
 }
 
 // Performs reports whether a stream is one on which the end of an action, or a value of an input, is reported.
@@ -38,7 +39,7 @@ func (c *core) settings() space.Config {
 		Space: c.of.Space, Runtime: cfg.ID, Limits: c.of.Limits, Budgets: cfg.Budgets,
 		WithoutEvents: cfg.withoutEvents || c.of.Unborn, DocumentWait: max(cfg.DocumentWait, 0),
 		CheckIdempotency: cfg.CheckIdempotency, Rehearsals: cfg.Rehearsals, Trace: c.trace(),
-		Guard: space.Guard{Used: code.Used, Context: func() space.Context { return code.Context() }, Returned: func(handler bool) error {
+		Guard: space.Guard{Used: code.Used, Context: func() space.Context { return c.tracing.spans.context(code.Context()) }, Returned: func(handler bool) error {
 			if late := code.Returned(handler); late != nil {
 				return space.Transient(limitError(late))
 			}
@@ -52,22 +53,39 @@ func (c *core) trace() space.Trace {
 	t := space.Trace{RunEnd: func(i space.RunInfo) {
 		if i.Kind == space.Computation {
 			c.engine.runs.add(RunKey{c.of.Space, i.Node})
+			c.engine.tally.ran(&i)
 		}
 		c.tracing.watch.stop(i.Node, i.Kind)
 		c.clock.ran(&i)
+		c.tracing.spans.runEnd(&i)
 	}}
 	t.RunBegan = func(node string, kind space.NodeKind) {
 		c.of.Code.Runs(node)
 		c.tracing.watch.start(kind)
 		c.clock.begin(node, false)
+		c.tracing.spans.runStart(node, kind)
 	}
 	t.HandleStart, t.HandleEnd, t.Program = c.begins, c.ended, c.changed
+	t.Notes = c.engine.cfg.Tracer != nil || c.engine.cfg.Meter != nil
 	t.Unsettled = func(nodes []string) { c.episode.deferred = slices.Clone(nodes) }
 	t.Round = c.round
-	if c.tracing.spans.tracer != nil {
-		t.PassEnd = c.tracing.spans.passEnd
+	if c.tracing.spans.tracer != nil || c.engine.tally != nil {
+		t.PassEnd, t.TaskStarted = c.tracing.spans.passEnd, c.taskStarted
+	}
+	if c.engine.tally != nil {
+		t.Skipped = c.engine.tally.heldBack
 	}
 	return t
+}
+
+// taskStarted records that a task was started.
+func (c *core) taskStarted(action, key string) {
+	if c.engine.tally != nil {
+		c.engine.tally.started.Add(1)
+	}
+	if c.tracing.spans.tracer != nil {
+		c.tracing.spans.taskStarted(action, key)
+	}
 }
 
 // begins records the start of a handler.
@@ -77,18 +95,20 @@ func (c *core) begins(ev *model.Event) model.Trace {
 	if c.tracing.spans.tracer == nil {
 		return ev.Trace
 	}
-	return c.tracing.spans.handleStart(ev)
+	return c.tracing.spans.handleStart(ev, c.Program().Handles(ev.Stream))
 }
 
 // ended records the end of an attempt at an event.
 func (c *core) ended(i space.HandleInfo) {
 	c.clock.handled(&i)
+	c.load.parked = i.Receipt == nil && i.Err == nil
+	c.engine.tally.handled(&i, c.engine.cfg.wall)
 	c.tracing.ended(i)
 }
 
 // Settle makes one pass.
 func (c *core) Settle(now time.Duration) host.Ready {
-	c.tracing.spans.beginPass()
+	began := c.beginPass()
 	r := c.Space.Settle(now)
 	c.tracing.watch.report(c.Space)
 	c.clock.flush()
@@ -100,12 +120,37 @@ func (c *core) Settle(now time.Duration) host.Ready {
 		c.of.Warn("a space does not come to rest: it is at work most of the time", c.of.Space, "space", c.of.Space,
 			"at_work", last.Busy.Round(time.Millisecond), "within", max(last.Window, last.Busy).Round(time.Millisecond))
 	}
-	c.tracing.spans.endPass()
+	c.endPass(began)
 	out := host.Ready{Append: r.Append, Follow: refs(r.Follow), Unfollow: refs(r.Unfollow), Wake: r.Wake, Due: r.Due, More: r.More, Undone: r.Undone}
 	if r.Refill != nil {
 		out.Refill, out.RefillAfter = true, r.Refill.After
 	}
 	return out
+}
+
+// beginPass records the beginning of a pass, and returns its time if that is measured.
+func (c *core) beginPass() (began time.Time) {
+	if c.tracing.spans.tracer == nil && c.engine.tally == nil {
+		return began
+	}
+	began = time.Now()
+	c.tracing.spans.beginPass(began)
+	return began
+}
+
+// endPass records the end of a pass.
+func (c *core) endPass(began time.Time) {
+	if c.tracing.spans.tracer == nil && c.engine.tally == nil {
+		return
+	}
+	by, did := c.tracing.spans.endPass()
+	if did && c.engine.tally != nil {
+		c.engine.tally.pass.Record(within(by), "", time.Since(began).Seconds())
+	}
+	if c.load.to != nil {
+		pending, late := c.tasks.Load()
+		c.load.publish(pending, late)
+	}
 }
 
 func refs(list []space.Ref) []host.Ref {
@@ -120,9 +165,12 @@ func refs(list []space.Ref) []host.Ref {
 }
 
 // BeginCommit begins the span of an append.
-func (c *core) BeginCommit(commit *model.Commit) (model.Trace, func(seq uint64, err error)) {
-	return c.tracing.spans.beginCommit(commit)
+func (c *core) BeginCommit(commit *model.Commit, under model.Trace) (model.Trace, func(seq uint64, err error)) {
+	return c.tracing.spans.beginCommit(commit, under)
 }
+
+// Woken records what the next pass is for.
+func (c *core) Woken(by model.Trace) { c.tracing.spans.woken(by) }
 
 // StuckAt returns the event at which the space stands still, and why.
 func (c *core) StuckAt(clock func(time.Duration) string) (s status.Stuck, waits bool) {

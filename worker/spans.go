@@ -2,9 +2,9 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"time"
 
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/internal/telemetry"
@@ -12,93 +12,333 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// spans turns the core's callbacks into spans. Without a tracer every method is a
-// branch.
+// spans turns the core's callbacks into spans. Without a tracer every method is a branch. All methods are called by the loop of the
+// space, except the functions that end the span of a commit or of an attempt at a task.
 //
-//	send ----> handle ----> commit        (a group commit is a child of its first
-//	             |  '-----> settle         handling and links to the others)
-//	             '--------> release ----> handle (in the other space) ...
+//	send ----> lane              (the wait in the lane, of an event of a client or of another space; if the sender is
+//	  |                           not traced, the trace begins with it, and handle is its child)
+//	  '------> handle ----> pass ----> run (a run that another one pulls is its child)
+//	             |--------> commit             (a group commit is a child of its first
+//	             |                              handling and links to the others)
+//	             |--------> release ----> handle (in the other space) ...
+//	             '--------> attempt ----> handle (of its end) ...
+//
+// A pass, and the commit with its results, belong to what has caused the pass first, and link to the rest: the handling of an event,
+// the commit of another space whose document has changed, a read. docs/traces.md describes the whole.
 type spans struct {
 	tracer trace.Tracer
 	space  string
+	// stored returns when an event of the lane was stored, if that is known.
+	stored func(lane uint64) (time.Time, bool)
 
-	handle    trace.Span // of the running attempt
-	passStart time.Time
-	passTrace model.Trace // first handling of the pass
-	passEnded bool
-	pass      space.PassInfo
+	handle    trace.Span // of the running attempt, nil if there is none
+	handleCtx context.Context
+	lane      laneWait
+	pass      passSpan
+	runs      runSpans
+	tasks     taskTraces
+	// before is the newest pass, which a pass without a cause of its own continues: nodes that were held back run then.
+	before model.Trace
 }
 
-// maxLinks limits the links of one span: the span of a large group links only its first members.
-const maxLinks = 64
-
-func (s *spans) handleStart(ev *model.Event) model.Trace {
-	ctx, span := s.tracer.Start(telemetry.Context(context.Background(), ev.Trace), "handle "+ev.Stream,
+// handleStart begins the span of an attempt. An event that has waited for a time begins a trace of its own, with a link to what has
+// sent it: a trace that goes on after hours is not complete when its sampler decides, and that of a job would never end.
+func (s *spans) handleStart(ev *model.Event, handled bool) model.Trace {
+	name := "handle " + ev.Stream
+	if !handled {
+		name = "handle" // any client may have chosen the stream
+	}
+	options := []trace.SpanStartOption{
 		trace.WithSpanKind(trace.SpanKindConsumer),
 		trace.WithAttributes(
-			telemetry.System.String("nats"), telemetry.Operation.String("handle"), telemetry.Type.String("process"),
-			telemetry.Space.String(s.space), telemetry.Stream.String(ev.Stream), telemetry.MessageID.String(ev.ID)))
-	s.handle = span
-	t := telemetry.Of(ctx)
-	if s.passTrace.Parent == "" {
-		s.passTrace = t
+			telemetry.System.String("nats"), telemetry.Operation.String("handle"), telemetry.Type.String("process"), telemetry.Template.String(telemetry.LaneTemplate),
+			telemetry.Space.String(s.space), telemetry.Stream.String(ev.Stream), telemetry.MessageID.String(ev.ID)),
 	}
+	ctx := telemetry.Context(context.Background(), ev.Trace)
+	if ev.NotBefore > 0 {
+		options = append(options, trace.WithNewRoot(), trace.WithLinks(telemetry.Links([]model.Trace{ev.Trace})...))
+	} else {
+		ctx = s.waited(ctx, ev, handled)
+	}
+	s.handleCtx, s.handle = s.tracer.Start(ctx, name, options...)
+	t := telemetry.Of(s.handleCtx)
+	s.pass.causedBy(t)
 	return t
 }
 
-func (s *spans) handleEnd(i space.HandleInfo) {
-	switch {
-	case i.Receipt == nil:
-		s.handle.SetAttributes(telemetry.Outcome.String("parked"))
-	default:
-		s.handle.SetAttributes(telemetry.Outcome.String(string(i.Receipt.Outcome)))
-		if i.Receipt.Outcome.Lost() {
-			s.handle.SetStatus(codes.Error, string(i.Receipt.Outcome))
+// laneWait is the event of the lane whose wait has a span.
+type laneWait struct {
+	seq uint64
+	// under is the context of that span if its trace begins with it, because its sender is not traced; nil otherwise.
+	under context.Context
+}
+
+// waited records the wait of an event in its lane, at the first attempt, and returns the context of the attempts.
+func (s *spans) waited(ctx context.Context, ev *model.Event, handled bool) context.Context {
+	if ev.Lane == 0 {
+		return ctx
+	}
+	if ev.Lane != s.lane.seq {
+		s.lane = laneWait{seq: ev.Lane}
+		if under := s.laneSpan(ctx, ev, handled); ev.Trace.Parent == "" {
+			s.lane.under = under
 		}
 	}
-	s.handle.End()
-}
-
-func (s *spans) beginPass() {
-	if s.tracer != nil {
-		s.passStart, s.passTrace, s.passEnded = time.Now(), model.Trace{}, false
+	if s.lane.under != nil {
+		return s.lane.under
 	}
+	return ctx
 }
 
-// passEnd is called by the core if the pass did anything.
-func (s *spans) passEnd(i space.PassInfo) { s.pass, s.passEnded = i, true }
+// laneSpan records the wait of an event in its lane, and returns the context of its span, nil if it is not known how long it was.
+func (s *spans) laneSpan(ctx context.Context, ev *model.Event, handled bool) context.Context {
+	at, known := s.stored(ev.Lane)
+	now := time.Now()
+	if !known || at.After(now) {
+		return nil
+	}
+	name := "lane " + ev.Stream
+	if !handled {
+		name = "lane"
+	}
+	ctx, span := s.tracer.Start(ctx, name, trace.WithTimestamp(at), trace.WithAttributes(
+		telemetry.System.String("nats"), telemetry.Template.String(telemetry.LaneTemplate),
+		telemetry.Space.String(s.space), telemetry.Stream.String(ev.Stream), telemetry.MessageID.String(ev.ID)))
+	span.End(trace.WithTimestamp(now))
+	return ctx
+}
 
-// endPass records the pass as a child of the first event that it handled.
-func (s *spans) endPass() {
-	if s.tracer == nil || !s.passEnded {
+func (s *spans) handleEnd(i *space.HandleInfo) {
+	if s.handle == nil {
 		return
 	}
-	_, span := s.tracer.Start(telemetry.Context(context.Background(), s.passTrace), "settle pass",
-		trace.WithTimestamp(s.passStart),
-		trace.WithAttributes(
-			telemetry.Operation.String("settle"), telemetry.Space.String(s.space),
-			telemetry.Runs.Int(s.pass.Runs), telemetry.Events.Int(s.pass.Events)))
+	switch {
+	case i.Receipt != nil && i.Receipt.Outcome.Lost():
+		telemetry.Fail(s.handle, string(i.Receipt.Outcome), i.Receipt.Error)
+		fallthrough
+	case i.Receipt != nil:
+		s.handle.SetAttributes(telemetry.Outcome.String(string(i.Receipt.Outcome)))
+		if i.Receipt.Attempts > 1 {
+			s.handle.SetAttributes(telemetry.Attempt.Int(i.Receipt.Attempts))
+		}
+	case i.Err != nil:
+		s.handle.SetAttributes(telemetry.Outcome.String("retried"))
+		telemetry.Fail(s.handle, "retried", i.Err.Error())
+	default:
+		s.handle.SetAttributes(telemetry.Outcome.String("parked"))
+		if i.Waits != "" {
+			s.handle.SetAttributes(telemetry.Waits.String(i.Waits))
+		}
+	}
+	for n := range i.Notes {
+		note := &i.Notes[n]
+		s.handle.AddEvent(string(note.Kind), trace.WithAttributes(telemetry.Step.String(note.Name)))
+	}
+	s.handle.End()
+	s.handle, s.handleCtx = nil, nil
+}
+
+// context is ctx with the span of the code that is running.
+func (s *spans) context(ctx context.Context) context.Context {
+	if now := s.now(); now != nil {
+		return trace.ContextWithSpan(ctx, trace.SpanFromContext(now))
+	}
+	return ctx
+}
+
+// now returns the context of the innermost span of the loop, nil if there is none.
+func (s *spans) now() context.Context {
+	switch {
+	case s.runs.inner() != nil:
+		return s.runs.inner()
+	case s.handleCtx != nil:
+		return s.handleCtx
+	}
+	return s.pass.ctx
+}
+
+// passSpan is the span of a pass. It begins with the first run, when it is known what has caused the pass.
+type passSpan struct {
+	began  time.Time
+	causes []model.Trace
+	linked int // how many of them the span has: the first is its parent
+	span   trace.Span
+	ctx    context.Context
+	did    bool // anything
+	info   space.PassInfo
+}
+
+// causedBy records a cause of the present pass, or of the next one.
+func (p *passSpan) causedBy(t model.Trace) {
+	if t.Parent != "" && len(p.causes) <= telemetry.MaxLinks && !slices.Contains(p.causes, t) {
+		p.causes = append(p.causes, t)
+	}
+}
+
+// woken records what makes the space work besides events.
+func (s *spans) woken(by model.Trace) {
+	if s.tracer != nil {
+		s.pass.causedBy(by)
+	}
+}
+
+func (s *spans) beginPass(at time.Time) { s.pass.began = at }
+
+// passEnd is called by the core if the pass did anything.
+func (s *spans) passEnd(i space.PassInfo) { s.pass.info, s.pass.did = i, true }
+
+// begin begins the span of the present pass.
+func (s *spans) begin() {
+	p := &s.pass
+	if p.span != nil {
+		return
+	}
+	options := []trace.SpanStartOption{trace.WithTimestamp(p.began), trace.WithAttributes(telemetry.Operation.String("settle"), telemetry.Space.String(s.space))}
+	ctx := context.Background()
+	if len(p.causes) > 0 {
+		ctx = telemetry.Context(ctx, p.causes[0])
+		options = append(options, trace.WithLinks(telemetry.Links(p.causes[1:])...))
+	} else if l, ok := telemetry.Link(s.before); ok {
+		options = append(options, trace.WithNewRoot(), trace.WithLinks(l))
+	}
+	p.ctx, p.span = s.tracer.Start(ctx, "pass", options...)
+	p.linked = len(p.causes)
+}
+
+// endPass ends the span of a pass that did anything, which it reports, and returns the context of the span.
+func (s *spans) endPass() (by model.Trace, did bool) {
+	p := &s.pass
+	did = p.did
+	if s.tracer == nil {
+		p.did = false
+		return by, did
+	}
+	s.runs.drop()
+	if p.did {
+		s.begin()
+	}
+	if p.span != nil {
+		for _, l := range telemetry.Links(p.causes[max(p.linked, min(1, len(p.causes))):]) {
+			p.span.AddLink(l)
+		}
+		p.span.SetAttributes(telemetry.Runs.Int(p.info.Runs), telemetry.Events.Int(p.info.Events))
+		if s.runs.left > 0 {
+			p.span.SetAttributes(telemetry.RunsOut.Int(s.runs.left))
+		}
+		p.span.End()
+		s.before = telemetry.Of(p.ctx)
+		by = s.before
+	}
+	s.runs.made, s.runs.left = 0, 0
+	*p = passSpan{causes: p.causes[:0]}
+	return by, did
+}
+
+// maxRunSpans is how many runs of one pass have spans.
+const maxRunSpans = 32
+
+// runSpans are the spans of runs.
+type runSpans struct {
+	open       []runSpan // the innermost last
+	made, left int       // in this pass: with a span, and without
+}
+
+// runSpan is a run that has not ended. ctx is nil if it has no span.
+type runSpan struct {
+	node string
+	ctx  context.Context
+}
+
+// inner returns the context of the innermost run with a span, nil if there is none.
+func (r *runSpans) inner() context.Context {
+	for i := len(r.open) - 1; i >= 0; i-- {
+		if r.open[i].ctx != nil {
+			return r.open[i].ctx
+		}
+	}
+	return nil
+}
+
+// drop forgets runs that have not returned.
+func (r *runSpans) drop() {
+	for _, o := range r.open {
+		if o.ctx != nil {
+			trace.SpanFromContext(o.ctx).End()
+		}
+	}
+	r.open = r.open[:0]
+}
+
+// runStart begins the span of a run. Its name has no node: a program may have a node for each of its data.
+func (s *spans) runStart(node string, kind space.NodeKind) {
+	if s.tracer == nil {
+		return
+	}
+	s.begin()
+	if s.runs.made == maxRunSpans || !s.pass.span.IsRecording() {
+		s.runs.left++
+		s.runs.open = append(s.runs.open, runSpan{node: node})
+		return
+	}
+	s.runs.made++
+	ctx, _ := s.tracer.Start(s.now(), "run "+kind.String(), trace.WithAttributes(
+		telemetry.Space.String(s.space), telemetry.Node.String(node), telemetry.NodeKind.String(kind.String())))
+	s.runs.open = append(s.runs.open, runSpan{node, ctx})
+}
+
+func (s *spans) runEnd(i *space.RunInfo) {
+	if s.tracer == nil {
+		return
+	}
+	at := len(s.runs.open) - 1
+	for at >= 0 && s.runs.open[at].node != i.Node {
+		at-- // a run that did not return
+	}
+	if at < 0 {
+		return
+	}
+	ctx := s.runs.open[at].ctx
+	s.runs.open = s.runs.open[:at]
+	if ctx == nil {
+		return
+	}
+	span := trace.SpanFromContext(ctx)
+	span.SetAttributes(telemetry.Changed.Bool(i.Changed))
+	if i.Waits != "" {
+		span.SetAttributes(telemetry.Waits.String(i.Waits))
+	}
+	if i.Err != nil {
+		telemetry.Fail(span, "run", i.Err.Error())
+	}
 	span.End()
 }
 
-// beginCommit begins the span of an append. Call end with the result.
-func (s *spans) beginCommit(c *model.Commit) (t model.Trace, end func(seq uint64, err error)) {
+// beginCommit begins the span of an append. Call end with the result. under is the parent of a commit without a cause.
+func (s *spans) beginCommit(c *model.Commit, under model.Trace) (t model.Trace, end func(seq uint64, err error)) {
 	if s.tracer == nil {
 		return model.Trace{}, func(uint64, error) {}
 	}
 	parent, links := causes(c)
-	ctx, span := s.tracer.Start(telemetry.Context(context.Background(), parent), "commit "+s.space,
+	if under.Parent != "" {
+		if l, ok := telemetry.Link(parent); ok {
+			links = append(links, l)
+		}
+		parent = under
+	}
+	if parent.Parent == "" {
+		parent = s.before
+	}
+	ctx, span := s.tracer.Start(telemetry.Context(context.Background(), parent), "commit",
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithLinks(links...),
 		trace.WithAttributes(
-			telemetry.System.String("nats"), telemetry.Operation.String("commit"), telemetry.Type.String("send"),
-			telemetry.Template.String("settle.log.{partition}.{space}"),
+			telemetry.System.String("nats"), telemetry.Operation.String("commit"), telemetry.Type.String("send"), telemetry.Template.String(telemetry.LogTemplate),
 			telemetry.Space.String(s.space), telemetry.Batch.Int(len(c.Txs))))
+	if c.Takeover {
+		span.SetAttributes(telemetry.Takeover.Bool(true))
+	}
 	return telemetry.Of(ctx), func(seq uint64, err error) {
 		span.SetAttributes(telemetry.Sequence.Int64(int64(seq)))
-		if err != nil {
-			span.SetStatus(codes.Error, err.Error())
-		}
-		span.End()
+		telemetry.End(span, err)
 	}
 }
 
@@ -110,11 +350,43 @@ func causes(c *model.Commit) (parent model.Trace, links []trace.Link) {
 		case t.Parent == "":
 		case parent.Parent == "":
 			parent = t
-		case len(links) < maxLinks:
+		case len(links) < telemetry.MaxLinks:
 			if l, ok := telemetry.Link(t); ok {
 				links = append(links, l)
 			}
 		}
 	}
 	return parent, links
+}
+
+// taskTraces are the handlings that have started tasks lately. What another worker has started is not known here: attempts at it
+// begin traces of their own.
+type taskTraces struct {
+	of    map[taskName]model.Trace
+	order []taskName
+}
+
+type taskName struct{ action, key string }
+
+// maxTaskTraces bounds them.
+const maxTaskTraces = 1024
+
+// taskStarted records that the running code has started a task.
+func (s *spans) taskStarted(action, key string) {
+	ctx := s.now()
+	if ctx == nil {
+		return
+	}
+	at := taskName{action, key}
+	if s.tasks.of == nil {
+		s.tasks.of = map[taskName]model.Trace{}
+	}
+	if _, known := s.tasks.of[at]; !known {
+		s.tasks.order = append(s.tasks.order, at)
+	}
+	s.tasks.of[at] = telemetry.Of(ctx)
+	if len(s.tasks.order) > maxTaskTraces {
+		delete(s.tasks.of, s.tasks.order[0])
+		s.tasks.order = s.tasks.order[1:]
+	}
 }

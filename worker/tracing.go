@@ -25,18 +25,18 @@ const longChain = lineage.DefaultMaxChain / 10
 // ended logs events that were not handled, except those that their handlers have rejected, and chains that seem to be endless. It does not log payloads.
 func (t *tracing) ended(i space.HandleInfo) {
 	if t.spans.tracer != nil {
-		t.spans.handleEnd(i)
+		t.spans.handleEnd(&i)
 	}
 	if i.Receipt != nil && i.Receipt.Outcome != model.Handled && i.Receipt.Outcome != model.Rejected {
-		t.cfg.Logger.Warn("event "+string(i.Receipt.Outcome), "space", t.space, "stream", i.Event.Stream,
+		t.cfg.Logger.WarnContext(within(i.Trace), "event "+string(i.Receipt.Outcome), "space", t.space, "stream", i.Event.Stream,
 			"event", i.Event.ID, "error", i.Receipt.Error)
 	}
 	if i.Event.Depth == longChain && slices.ContainsFunc(i.Sends, func(s model.Send) bool { return s.Depth > longChain }) {
-		t.cfg.Logger.Warn(fmt.Sprintf("a chain of events that send each other, with no time between, has come to %d; it ends at MaxChain", longChain),
+		t.cfg.Logger.WarnContext(within(i.Trace), fmt.Sprintf("a chain of events that send each other, with no time between, has come to %d; it ends at MaxChain", longChain),
 			"space", t.space, "stream", i.Event.Stream, "event", i.Event.ID)
 	}
 	if i.Stack != nil {
-		t.cfg.Logger.Error("handler panicked", "space", t.space, "stream", i.Event.Stream, "event", i.Event.ID,
+		t.cfg.Logger.ErrorContext(within(i.Trace), "handler panicked", "space", t.space, "stream", i.Event.Stream, "event", i.Event.ID,
 			"stack", string(i.Stack))
 	}
 }

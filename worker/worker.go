@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -41,7 +42,10 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
 	}
-	e := newEngine(&cfg)
+	e, err := newEngine(&cfg)
+	if err != nil {
+		return nil, err
+	}
 	if p, is := bus.(port.Performers); is {
 		e.offers = tasks.NewOffers(p.Offer)
 	}
@@ -65,6 +69,8 @@ type engine struct {
 	runs *RunCounts
 	// profile measures runs while there are questions about them.
 	profile *profile
+	// tally counts for the metrics, nil without a meter.
+	tally *tally
 	// unsettled are the spaces in which nodes do not converge.
 	unsettled unsettled
 	// performing limits the concurrent attempts at tasks; nil in an attachment.
@@ -75,8 +81,12 @@ type engine struct {
 	offers *tasks.Offers
 }
 
-func newEngine(cfg *Config) *engine {
-	return &engine{cfg: cfg, runs: newRunCounts(), profile: &profile{}, performing: tasks.NewSlots(cfg.Performing)}
+func newEngine(cfg *Config) (*engine, error) {
+	m, err := newTally(cfg.Meter)
+	if err != nil {
+		return nil, fmt.Errorf("worker %s: make the instruments of its metrics: %w", cfg.ID, err)
+	}
+	return &engine{cfg: cfg, runs: newRunCounts(), profile: &profile{}, tally: m, performing: tasks.NewSlots(cfg.Performing)}, nil
 }
 
 // config returns the configuration of the process that hosts the spaces.
@@ -84,10 +94,14 @@ func (e *engine) config() host.Config {
 	c := e.cfg
 	own := host.Config{
 		ID: c.ID, Options: c.Options, Program: c.Program, Host: c.Host, Version: c.Version, Connection: c.Connection,
-		Now: c.Now, Logger: c.Logger, Left: e.runs.leaves, UnderWay: e.underWay, BeforeLeaving: c.beforeLeaving, Meter: c.Meter, Runs: e.runs.sum, Access: c.Access,
+		Now: c.Now, Logger: c.Logger, Left: e.runs.leaves, UnderWay: e.underWay, BeforeLeaving: c.beforeLeaving, Meter: c.Meter, Access: c.Access,
+		Spans: hostSpans(c.Tracer, c.ID),
 	}
 	if c.Programs != nil {
 		own.Programs = e.programs
+	}
+	if e.tally != nil {
+		own.Observe = e.tally.observe
 	}
 	return own
 }
@@ -129,18 +143,22 @@ func limitError(o *host.Overrun) error {
 
 // NewCore makes the core of a space.
 func (p program) NewCore(of *host.Access, st model.SpaceState, r *replica.Replica) (host.Core, error) {
-	c := &core{of: of, engine: p.engine, clock: runClock{profile: p.engine.profile, space: of.Space}, tracing: tracing{space: of.Space, cfg: p.engine.cfg, spans: spans{tracer: p.engine.cfg.Tracer, space: of.Space}}}
+	c := &core{of: of, engine: p.engine, clock: runClock{profile: p.engine.profile, space: of.Space}, tracing: tracing{space: of.Space, cfg: p.engine.cfg, spans: spans{tracer: p.engine.cfg.Tracer, space: of.Space, stored: of.Stored}}}
+	c.load.to, c.load.space = p.engine.tally, of.Space
+	if c.load.to != nil {
+		context.AfterFunc(of.Ctx, c.load.end)
+	}
 	var err error
 	if c.Space, err = space.New(c.settings(), p.Program, r); err != nil {
 		return nil, err
 	}
 	c.tasks = tasks.New(tasks.Host{
 		Space: of.Space, Ctx: of.Ctx, Slots: p.engine.performing, Offers: p.engine.offers, Limits: p.engine.limits, Logger: p.engine.cfg.Logger, Warn: of.Warn,
-		Now: of.Now, Go: of.Go, Call: of.Call, Send: of.Send, Report: of.Report,
+		Now: of.Now, Go: of.Go, Call: of.Call, Send: of.Send, Report: of.Report, Attempts: c.attempts(), Offered: c.engine.offered,
 	})
 	c.Rehydrate(observations(st, c.build()))
-	c.OnError(p.engine.cfg.OnError)
-	c.OnConsole(p.engine.cfg.OnConsole)
+	c.OnError(c.onError)
+	c.OnConsole(c.onConsole)
 	return c, nil
 }
 

@@ -14,7 +14,7 @@ func appendSize(a model.Append) int {
 	return len(a.Data) + headerSize(
 		"Nats-Expected-Last-Subject-Sequence", strconv.FormatUint(a.Expect, 10),
 		"Settle-Commit", a.ID,
-		"traceparent", a.Trace.Parent, "tracestate", a.Trace.State)
+		"traceparent", a.Trace.Parent, "tracestate", a.Trace.State, "baggage", a.Trace.Baggage)
 }
 
 func messageSize(m model.Message) int {
@@ -42,7 +42,7 @@ func messageSize(m model.Message) int {
 	return len(m.Payload) + headerSize(
 		"Settle-Position", position, "Settle-Depth", depth, "Settle-Not-Before", notBefore, "Settle-Expires", expires, "Settle-Invalid", m.Invalid,
 		"Settle-Term", terms[0], "Settle-Prev-Term", terms[1], "Settle-Replay-Key", terms[2],
-		"traceparent", m.Trace.Parent, "tracestate", m.Trace.State)
+		"traceparent", m.Trace.Parent, "tracestate", m.Trace.State, "baggage", m.Trace.Baggage)
 }
 
 func docSize(d model.StateDoc) int {

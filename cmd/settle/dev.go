@@ -11,10 +11,11 @@ import (
 type devCmd struct {
 	Programs     []string `arg:"" optional:"" name:"file" help:"Programs (.star), or directories of them. Default: this directory; if it has none, a sample." type:"path"`
 	Reset        bool     `help:"Remove the data of earlier runs: documents, events, versions."`
+	Trace        bool     `help:"Keep the newest traces in memory, and show them over HTTP."`
 	flags.Worker `group:"Options of the workers"`
 }
 
 // Run runs everything in one process, until it is interrupted.
 func (c *devCmd) Run(ctx context.Context, io streams) error {
-	return dev.Run(ctx, dev.Config{Programs: c.Programs, Reset: c.Reset, Worker: c.Worker, Version: version, Out: io.out})
+	return dev.Run(ctx, dev.Config{Programs: c.Programs, Reset: c.Reset, Trace: c.Trace, Worker: c.Worker, Version: version, Out: io.out})
 }

@@ -34,6 +34,8 @@ type Config struct {
 	Dir string
 	// Reset removes the data first.
 	Reset bool
+	// Trace keeps the newest traces in memory, and shows them over HTTP.
+	Trace bool
 	// Worker has the options of the workers.
 	Worker flags.Worker
 	// Version is the version of the executable.
@@ -72,6 +74,7 @@ type dev struct {
 	programs []*hosted
 	reported []string // files that were reported as new
 	server   Server
+	traces   *traces
 	began    time.Time
 	pages    atomic.Pointer[console.Console]
 	chaos    sync.WaitGroup // answers to requests to kill workers, and what follows from them
@@ -98,6 +101,11 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		d.pages.Load().Close()
 		err = errors.Join(err, d.run.Stop(last))
 	}()
+	hide, err := d.showTraces(ctx)
+	if err != nil {
+		return err
+	}
+	defer hide()
 	if err := d.begin(ctx); err != nil {
 		return err
 	}
@@ -182,7 +190,7 @@ func (d *dev) deployment(nats, address string) settle.Config {
 		Bus:     bus.Config{Partitions: d.partitions(), Version: d.cfg.Version},
 		Options: o.Options, Starlark: o.Starlark, Live: o.Live, HTTP: web,
 		OnConsole: d.console, OnError: d.wrong,
-		Logger: slog.New(screen{out: d.cfg.Out}),
+		Logger: slog.New(screen{out: d.cfg.Out}), Tracer: d.tracer(),
 	}
 }
 

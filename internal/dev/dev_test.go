@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -511,5 +512,45 @@ func TestDev_AFileWhoseNameNoProgramCanHaveIsNamed(t *testing.T) {
 	err := dev.Run(t.Context(), dev.Config{Programs: []string{dir}, Dir: dir, Out: io.Discard})
 	if err == nil || !strings.Contains(err.Error(), `program "my door": character ' '`) || !strings.Contains(err.Error(), "rename "+dir) {
 		t.Errorf("%v", err)
+	}
+}
+
+// With --trace, an event and what it causes can be read as a tree, over HTTP.
+func TestDev_TraceShowsWhatAnEventCauses(t *testing.T) {
+	quietHome(t)
+	s := start(t, t.TempDir(), func(c *dev.Config) { c.Trace = true })
+	at := regexp.MustCompile(`traces +curl (http://127\.0\.0\.1:\d+/traces)\n`).FindStringSubmatch(s.out.String())
+	if at == nil {
+		t.Fatalf("it does not print where the traces are:\n%s", s.out)
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+	get := func(url string) string {
+		t.Helper()
+		resp, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s %s, %v", url, resp.Status, body, err)
+		}
+		return string(body)
+	}
+	temp := settle.Outgoing{Space: "fridge", Stream: "temp", ID: settle.ID("traced-1"), Payload: map[string]any{"sensor": "top", "c": 3}}
+	if _, err := s.client().Call(t.Context(), temp); err != nil { // a client without a tracer: the trace begins in the lane
+		t.Fatal(err)
+	}
+	id := regexp.MustCompile(`(?m)^([0-9a-f]{32}) .* lane temp .*fridge$`)
+	deadline := time.Now().Add(patience)
+	for {
+		if m := id.FindStringSubmatch(get(at[1] + "?n=500")); m != nil {
+			if tree := get(at[1] + "/" + m[1]); regexp.MustCompile(`(?m)^lane temp fridge .*\n(?:.*\n)*  handle temp fridge handled .*\n(?:.*\n)*    commit fridge `).MatchString(tree) {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("there is no trace of the event:\n%s", get(at[1]))
+		}
 	}
 }

@@ -29,6 +29,9 @@ func (d *dev) print(ctx context.Context) error {
 		line("", "%s", post)
 	}
 	line("NATS", "nats --context %s sub 'settle.>'   (%s)", contextFor(d.server.NATS), d.server.NATS)
+	if d.traces != nil {
+		line("traces", "curl %s", d.traces.url)
+	}
 	lines, err := d.spaces(ctx)
 	if err != nil {
 		return err

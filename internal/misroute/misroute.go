@@ -209,7 +209,7 @@ func (f *Forwarder) receive(ctx context.Context, stop func(), m model.Message) {
 // forward sends one event until it is stored, or is known never to be accepted. The error is that of
 // ctx or of a stopped bus.
 func (f *Forwarder) forward(ctx context.Context, m model.Message) error {
-	about := []any{"space", m.Space, "stream", m.Stream, "event", m.ID, "in", f.partition, "sequence", m.Seq, "own", model.PartitionOf(m.Space, f.lanes.Partitions())}
+	about := []any{"space", m.Space, "stream", m.Stream, "event", m.ID, "partition", f.partition, "sequence", m.Seq, "own_partition", model.PartitionOf(m.Space, f.lanes.Partitions())}
 	for n := 0; ; n++ {
 		duplicate, err := f.send(ctx, m)
 		switch {

@@ -21,7 +21,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/internal/optionflags"
+	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
@@ -43,6 +45,7 @@ type Flags struct {
 	Metrics    string        `help:"Serve metrics for Prometheus (/metrics) and health checks (/livez, /readyz) at this address, such as 127.0.0.1:9464. Default: none." env:"SETTLE_METRICS" placeholder:"ADDR"`
 	Pprof      bool          `help:"Serve profiles of the process (/debug/pprof/) at the address of the metrics, too." env:"SETTLE_PPROF"`
 	Log        string        `help:"The lowest level that is logged." enum:"debug,info,warn,error" default:"info" env:"SETTLE_LOG"`
+	LogFormat  string        `help:"How lines of the log are written: text is logfmt, json has one object a line." enum:"text,json" default:"text" env:"SETTLE_LOG_FORMAT"`
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
 }
@@ -80,7 +83,7 @@ func Main(name, description string, flags any, f func(ctx context.Context) error
 // for ctx, and calls the function that start returned, which gets Stop to finish. Until ctx
 // ends, it waits for servers that are not reachable and for a deployment that does not exist yet.
 func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(Process) (stop func(context.Context) error, err error)) error {
-	p := Process{ID: cmp.Or(f.ID, randomID()), Logger: logger(log, f.Log)}
+	p := Process{ID: cmp.Or(f.ID, randomID()), Logger: f.logger(log)}
 	if err := model.CheckName(role, p.ID); err != nil {
 		return err
 	}
@@ -150,7 +153,7 @@ func (f Flags) bus() bus.Config {
 // logUnstarted logs that the program was stopped before it ran, and what it was waiting for.
 func logUnstarted(ctx context.Context, p Process, role string, why error) {
 	if ctx.Err() != nil {
-		p.Logger.Info("stopped before it was running", "role", role, "id", p.ID, "why", why)
+		p.Logger.Info("stopped before it was running", "role", role, "id", p.ID, "error", why)
 	}
 }
 
@@ -169,16 +172,26 @@ func (f Flags) deployment(ctx context.Context, b *bus.Bus) error {
 	return b.Complete(ctx)
 }
 
-func logger(w io.Writer, level string) *slog.Logger {
+// logger returns the log of the program, which writes to w.
+func (f Flags) logger(w io.Writer) *slog.Logger {
+	return slog.New(faultlog.Limit(telemetry.WithTraces(f.logTo(w))))
+}
+
+// logTo returns what writes the log.
+func (f Flags) logTo(w io.Writer) slog.Handler {
 	var l slog.Level
-	_ = l.UnmarshalText([]byte(level)) // kong has checked it
+	_ = l.UnmarshalText([]byte(f.Log)) // kong has checked it
 	flags := func(_ []string, a slog.Attr) slog.Attr {
 		if err, is := a.Value.Any().(error); is {
 			a.Value = slog.StringValue(optionflags.Text(err))
 		}
 		return a
 	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l, ReplaceAttr: flags}))
+	options := &slog.HandlerOptions{Level: l, ReplaceAttr: flags}
+	if f.LogFormat == "json" {
+		return slog.NewJSONHandler(w, options)
+	}
+	return slog.NewTextHandler(w, options)
 }
 
 // randomID returns the host's name, as far as it is a valid name, and a random suffix, to

@@ -1,8 +1,12 @@
 package process
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
+	"maps"
 	"testing"
 	"time"
 
@@ -11,6 +15,8 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/optionflags"
+	"github.com/settlehq/settle/internal/telemetry"
+	"github.com/settlehq/settle/model"
 )
 
 func parse(t *testing.T, args ...string) Flags {
@@ -60,5 +66,26 @@ func TestRun_StopHasSoMuchTime(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// --log-format json has one object a line, with the ids of the trace that a line belongs to.
+func TestLog_JSON(t *testing.T) {
+	var out bytes.Buffer
+	f := parse(t, "--log", "warn", "--log-format", "json")
+	log := f.logger(&out)
+	ctx := telemetry.Context(t.Context(), model.Trace{Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"})
+	log.InfoContext(ctx, "running")
+	log.WarnContext(ctx, "event failed", "space", "s", "error", errors.New("no such order"))
+	var line map[string]any
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+		t.Fatalf("%v: %s", err, &out)
+	}
+	delete(line, "time")
+	if want := map[string]any{
+		"level": "WARN", "msg": "event failed", "space": "s", "error": "no such order",
+		"trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "span_id": "00f067aa0ba902b7",
+	}; !maps.Equal(line, want) {
+		t.Errorf("logged %v, not %v", line, want)
 	}
 }

@@ -42,7 +42,7 @@ func (f Flags) observe(ctx context.Context, role string, p *Process) (*signals, 
 	if s.scrape, err = scrape.Listen(ctx, scrape.Config{Addr: m.Addr, Metrics: m.Scrape, Profiles: f.Pprof, Logger: p.Logger}); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
-	p.Logger.Info("serving metrics", "role", role, "id", p.ID, "at", "http://"+s.scrape.Addr()+"/metrics")
+	p.Logger.Info("serving metrics", "role", role, "id", p.ID, "address", "http://"+s.scrape.Addr()+"/metrics")
 	return s, nil
 }
 

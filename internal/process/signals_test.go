@@ -37,7 +37,7 @@ func TestRun_ServesMetricsAndHealth(t *testing.T) {
 		_ = w.Close()
 	}()
 	lines := lineReader(r)
-	at = lines.find(t, `at=(http://\S+)/metrics`)
+	at = lines.find(t, `address=(http://\S+)/metrics`)
 	lines.find(t, `msg=running`)
 	want := func(path string, status int, part string) {
 		t.Helper()

@@ -52,7 +52,7 @@ func (h *host) activate() error {
 func (h *host) access() *Access {
 	return &Access{
 		Space: h.space, Ctx: h.ctx, Joins: h.start.joins, Unborn: h.unborn.Load(), Limits: h.env.cfg.within(h.env.bus.MaxPayload()).Limits, Code: &h.code,
-		Now: h.now, Go: h.env.tasks.Go, Call: h.call, Send: h.loop.send, Report: h.report, Warn: h.env.cfg.faults.Warn,
+		Now: h.now, Go: h.env.tasks.Go, Call: h.call, Send: h.loop.send, Report: h.report, Warn: h.env.cfg.faults.Warn, Stored: h.gauge.storedAt,
 	}
 }
 
@@ -92,6 +92,7 @@ func (h *host) offerAll(events []model.Message) bool {
 			return false
 		}
 		h.gauge.read(&events[i])
+		h.traced.attribute(&events[i])
 		h.inbox.readEvent(&events[i])
 	}
 	return true

@@ -29,7 +29,8 @@ func (h *host) append(a *ledger.Append) {
 func (h *host) send(a *ledger.Append) {
 	trace, end := model.Trace{}, func(uint64, error) {}
 	if h.graph != nil {
-		trace, end = h.graph.core.BeginCommit(a.Commit)
+		trace, end = h.graph.core.BeginCommit(a.Commit, h.traced.entering(h.started))
+		h.traced.commit = trace
 	}
 	h.gauge.sends(len(a.Data))
 	h.env.bus.Append(model.Append{
@@ -47,7 +48,8 @@ func (h *host) appended(c *model.Commit, seq uint64, err error) {
 		if h.env.counters.committed(c) {
 			h.handled.Store(true)
 		}
-		h.gauge.committed(c, h.env.clock)
+		h.gauge.committed(c, h.env.clock, h.traced.commit)
+		h.traced.entered(h.started, nil)
 		h.graph.confirmed(c)
 		if err = h.core.Confirm(seq); c.Join && err == nil {
 			close(h.entered)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/internal/faultlog"
+	"github.com/settlehq/settle/internal/telemetry/meters"
 	"github.com/settlehq/settle/model"
 )
 
@@ -42,10 +43,12 @@ type Config struct {
 	// Logger receives messages for operators. Default: discard.
 	Logger *slog.Logger
 
-	// Meter makes the instruments of the worker's metrics; nil measures nothing and costs nothing. Runs returns how
-	// often computations have run; it is optional.
-	Meter metric.Meter
-	Runs  func() uint64
+	// Meter makes the instruments of the worker's metrics; nil measures nothing and costs nothing. Observe puts the metrics of what is above this
+	// package; it is optional.
+	Meter   metric.Meter
+	Observe func(meters.Put)
+	// Spans begin the spans of the worker; nil begins none and costs nothing.
+	Spans *Spans
 
 	// measures are the histograms, nil without a meter.
 	measures *measures

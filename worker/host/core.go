@@ -45,6 +45,9 @@ type Access struct {
 	// concerns.
 	Report func(what string, err error)
 	Warn   func(what, of string, about ...any)
+	// Stored returns when an event of the lane was stored, by the clock of the servers. It is known of events that have not ended, if
+	// the process has metrics or spans. Only the loop may call it.
+	Stored func(lane uint64) (time.Time, bool)
 }
 
 // Core is one space, as the loop of its host drives it: the protocol (package ledger), its lane, its log and
@@ -107,11 +110,13 @@ type Graph interface {
 	Unobserve(doc string)
 	// Mirror delivers the value of a document of another space, and the trail of its last change, nil for none.
 	Mirror(of Ref, v model.Value, via *model.Trail)
+	// Woken is called with the context of a read, or of the commit that has changed a mirrored document, before the pass that it causes.
+	Woken(by model.Trace)
 	// Change makes the space run another program as soon as possible.
 	Change(Program) error
 	// BeginCommit is called before a commit is appended, and returns the trace that is stored with it. end
-	// receives the result.
-	BeginCommit(c *model.Commit) (t model.Trace, end func(seq uint64, err error))
+	// receives the result. under, if not zero, is the context of what the commit belongs to.
+	BeginCommit(c *model.Commit, under model.Trace) (t model.Trace, end func(seq uint64, err error))
 }
 
 // Ready is what a core requests from its host after a step.

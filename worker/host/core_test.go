@@ -39,6 +39,7 @@ func (c testCore) LastMissed() Missed { return Missed(c.Space.LastMissed()) }
 func (c testCore) Mirror(of Ref, v model.Value, via *model.Trail) {
 	c.Space.MirrorVia(of.Space, of.Doc, v, via)
 }
+func (c testCore) Woken(model.Trace)                   {}
 func (c testCore) Change(Program) error                { return nil }
 func (c testCore) Observed() ([]model.StateDoc, error) { return nil, nil }
 func (c testCore) LookAtTasks()                        {}
@@ -53,6 +54,6 @@ func (c testCore) Freshness(doc string) Freshness {
 	return Freshness{Pending: f.Pending, Reason: f.Reason}
 }
 
-func (c testCore) BeginCommit(*model.Commit) (model.Trace, func(uint64, error)) {
+func (c testCore) BeginCommit(*model.Commit, model.Trace) (model.Trace, func(uint64, error)) {
 	return model.Trace{}, func(uint64, error) {}
 }

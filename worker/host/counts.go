@@ -29,9 +29,11 @@ type counters struct {
 	commits, receipts, failed, refused atomic.Uint64
 	activations, evictions             atomic.Uint64
 	ended                              [len(model.Outcomes)]atomic.Uint64
-	abandoned                          runlimit.Abandoned
-	backlog                            atomic.Int64 // bytes of the events that wait for their spaces
-	missed                             missedLog
+	// byRule and byContent count the events of clients that were refused before their handler.
+	byRule, byContent atomic.Uint64
+	abandoned         runlimit.Abandoned
+	backlog           atomic.Int64 // bytes of the events that wait for their spaces
+	missed            missedLog
 }
 
 func (c *counters) read() Counts {

@@ -16,7 +16,11 @@ type performer interface {
 // and the log has what was decided.
 func (h *host) eventOf(m *model.Message) model.Event {
 	ev := eventOf(m, h.env.horizon)
-	if ev.Invalid != "" || !isChosen(ev.ID) {
+	if !isChosen(ev.ID) {
+		return ev
+	}
+	if ev.Invalid != "" {
+		h.env.counters.byContent.Add(1)
 		return ev
 	}
 	may := h.env.cfg.Access.MaySend
@@ -25,6 +29,7 @@ func (h *host) eventOf(m *model.Message) model.Event {
 	}
 	if err := may(ev.By(), ev.Space, ev.Stream); err != nil {
 		ev.Invalid = err.Error()
+		h.env.counters.byRule.Add(1)
 	}
 	return ev
 }

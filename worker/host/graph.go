@@ -50,6 +50,7 @@ func (h *host) takeInGraph(in *pendingInputs) {
 	h.beginReads(in.reads)
 	for ref, m := range in.mirrored { // any order: documents of other spaces are independent
 		if m.ctx.Err() == nil {
+			h.graph.core.Woken(m.by)
 			h.graph.core.Mirror(ref, m.value, m.via)
 		}
 	}

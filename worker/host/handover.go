@@ -42,7 +42,10 @@ func (w *Worker) place() {
 			w.cfg.Logger.Info("partition joins", "worker", w.cfg.ID, "partition", p)
 			took := w.roster.Hold(p, now)
 			if m := w.cfg.measures; m != nil {
-				record(m.takeover, took)
+				record(m.takeover, took, model.Trace{})
+			}
+			if s := w.cfg.Spans; s != nil {
+				s.Takeover(p, took)
 			}
 			w.partitions[p] = startPartition(w.env(), p, took, w.bus.Epoch, w.restartPartition)
 		}

@@ -34,8 +34,9 @@ type host struct {
 	saver   saver
 	lane    laneReads
 	// graph is the demand of others for documents of the space, and its own for theirs; nil without a graph.
-	graph *graphParts
-	gauge gauge
+	graph  *graphParts
+	gauge  gauge
+	traced traced
 	// Whether the space stays in memory, and what its partition knows about it.
 	resident  resident
 	idle      idleness
@@ -75,6 +76,8 @@ type published struct {
 	due atomic.Int64
 	// timers is the number of events that wait for a time.
 	timers atomic.Int64
+	// oldest is when the oldest event that has not ended was stored, in milliseconds since 1970; 0 if there is none, or without metrics.
+	oldest atomic.Int64
 	// missed is the last record of jobs whose times were passed over; only the loop uses it.
 	missed Missed
 }
@@ -125,7 +128,8 @@ func newHost(e *env, name string, program Program, b laneBacklog) *host {
 		inbox: newInbox(b, &e.counters.backlog, e.cfg.BacklogBytes), appends: appends{nonce: rand.Text()},
 	}
 	h.published.due.Store(unknownDue)
-	h.gauge = newGauge(e.cfg.measures)
+	h.gauge = newGauge(e.cfg.measures, e.cfg.Spans != nil)
+	h.traced.to, h.traced.space = e.cfg.Spans, name
 	h.loop = &loop{
 		space: name, ctx: h.ctx, done: h.done, bus: e.bus, cfg: e.cfg,
 		beside: e.tasks.Go, call: h.call, wake: h.inbox.wakeLoop, report: h.report, fail: h.fail,
@@ -177,6 +181,7 @@ func (h *host) run() {
 		h.env.residency.loaded(h.start.lookup)
 	}
 	if err != nil {
+		h.traced.entered(h.started, err)
 		h.failToActivate(err)
 		return
 	}
@@ -287,6 +292,7 @@ func (h *host) takeIn() {
 	}
 	for i := range in.events {
 		h.gauge.read(&in.events[i])
+		h.traced.attribute(&in.events[i])
 		h.core.Offer(h.eventOf(&in.events[i]))
 	}
 	if in.left > 0 {
@@ -315,6 +321,7 @@ func (h *host) publish() {
 	h.saver.clean.Store(saved && !h.saver.unobserved())
 	h.publishDue()
 	h.published.timers.Store(int64(h.core.WaitForTime()))
+	h.published.oldest.Store(h.gauge.oldest())
 	if m := h.core.LastMissed(); m != h.published.missed {
 		h.published.missed = m
 		h.env.counters.missed.note(h.space, m)
@@ -409,8 +416,10 @@ func (h *host) checkpoint() {
 			return
 		}
 		h.saver.saving = true
+		saved := h.traced.saves()
 		h.env.tasks.Go(func() { // ends with the save
 			err := h.saver.save(h.ctx, &c)
+			saved(len(c.Docs), err)
 			h.call(func() { h.saver.settle(h.core, c, err) })
 		})
 	})
@@ -422,7 +431,9 @@ func (h *host) saveRest() {
 	if !ok {
 		return
 	}
+	saved := h.traced.saves()
 	err := h.saver.save(h.ctx, &c)
+	saved(len(c.Docs), err)
 	h.saver.settle(h.core, c, err)
 	if err != nil && !errors.Is(err, model.ErrOutdated) {
 		h.noteUnsaved(fmt.Errorf("save space %s: %w", h.space, err))

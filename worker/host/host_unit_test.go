@@ -271,8 +271,8 @@ func TestMirror_ALateValueOfAnEndedMirrorIsIgnored(t *testing.T) {
 	ref := Ref{Space: "t", Doc: "d"}
 	over, end := context.WithCancel(t.Context())
 	end()
-	h.inbox.mirror(ref, mirrored{t.Context(), model.Int(2)})
-	h.inbox.mirror(ref, mirrored{over, model.Int(1)})
+	h.inbox.mirror(ref, mirrored{ctx: t.Context(), value: model.Int(2)})
+	h.inbox.mirror(ref, mirrored{ctx: over, value: model.Int(1)})
 	if got := h.inbox.mirrored[ref].value.String(); got != "2" {
 		t.Errorf("the space receives %s, want 2", got)
 	}

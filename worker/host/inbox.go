@@ -75,11 +75,12 @@ type laneLoad struct {
 // delivered up to last.
 type laneBacklog struct{ done, last uint64 }
 
-// mirrored is the value of a document of another space, valid until ctx ends.
+// mirrored is the value of a document of another space, valid until ctx ends. by is the context of the commit that has made it.
 type mirrored struct {
 	ctx   interface{ Err() error }
 	value model.Value
 	via   *model.Trail
+	by    model.Trace
 }
 
 // allDone as the position of a space means that the space does not hold the lane position back.

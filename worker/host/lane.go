@@ -227,7 +227,7 @@ func (p *servedPartition) saveAt(ctx context.Context, name string, seq uint64) b
 
 func (p *servedPartition) isSaved(ctx context.Context, name string, err error) bool {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, model.ErrRewound) { // the bus has reported a rewind already
-		p.cfg.faults.Warn("save a position", p.name()+" "+name, "partition", p.number, "of", name, "error", err)
+		p.cfg.faults.Warn("save a position", p.name()+" "+name, "partition", p.number, "position", name, "error", err)
 	}
 	return err == nil
 }
@@ -248,7 +248,7 @@ func (p *servedPartition) purge(ctx context.Context, last *lanePurge) {
 	}
 	more, err := p.bus.PurgeLane(ctx, p.number, done, p.horizon+model.MaxClockSkew)
 	if err != nil && ctx.Err() == nil {
-		p.cfg.faults.Warn("purge handled events from the lane", p.name(), "partition", p.number, "up to", done, "error", err)
+		p.cfg.faults.Warn("purge handled events from the lane", p.name(), "partition", p.number, "handled_up_to", done, "error", err)
 	}
 	if !more {
 		last.next = time.Now().Add(purgeEvery)

@@ -4,16 +4,15 @@ import (
 	"context"
 	"time"
 
-	"go.opentelemetry.io/otel/metric"
-
 	"github.com/settlehq/settle/internal/serverclock"
+	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/internal/telemetry/meters"
 	"github.com/settlehq/settle/model"
 )
 
 // measures are the histograms of a worker; nil measures nothing.
 type measures struct {
-	commit, size, events, event, activation, takeover metric.Float64Histogram
+	commit, size, events, event, activation, takeover *meters.Distribution
 }
 
 // measure registers the metrics of the worker until it ends, if it has a meter.
@@ -23,8 +22,8 @@ func (w *Worker) measure() {
 	}
 	set := meters.NewSet(w.cfg.Meter, meters.Worker)
 	w.cfg.measures = &measures{
-		commit: set.Histogram(meters.WorkerCommitDuration), size: set.Histogram(meters.WorkerCommitSize), events: set.Histogram(meters.WorkerCommitEvents),
-		event: set.Histogram(meters.WorkerEventDuration), activation: set.Histogram(meters.WorkerActivationDuration), takeover: set.Histogram(meters.WorkerTakeoverDuration),
+		commit: set.Distribution(meters.WorkerCommitDuration), size: set.Distribution(meters.WorkerCommitSize), events: set.Distribution(meters.WorkerCommitEvents),
+		event: set.Distribution(meters.WorkerEventDuration), activation: set.Distribution(meters.WorkerActivationDuration), takeover: set.Distribution(meters.WorkerTakeoverDuration),
 	}
 	stop := set.Observe(w.observe)
 	if err := set.Err(); err != nil {
@@ -46,8 +45,13 @@ func (w *Worker) observe(put meters.Put) {
 	put(meters.WorkerAppendsRefused, "", int64(c.Refused))
 	put(meters.WorkerActivations, "", int64(c.Activations))
 	put(meters.WorkerEvictions, "", int64(c.Evictions))
-	if w.cfg.Runs != nil {
-		put(meters.WorkerRuns, "", int64(w.cfg.Runs()))
+	if w.cfg.Observe != nil {
+		w.cfg.Observe(put)
+	}
+	put(meters.WorkerIngressRefusals, meters.ByRule, int64(w.counters.byRule.Load()))
+	put(meters.WorkerIngressRefusals, meters.ByContent, int64(w.counters.byContent.Load()))
+	if b, can := w.bus.(interface{ InDoubt() uint64 }); can {
+		put(meters.WorkerAppendsInDoubt, "", int64(b.InDoubt()))
 	}
 	put(meters.WorkerSpaces, "loaded", int64(f.Awake-f.Loading))
 	put(meters.WorkerSpaces, "loading", int64(f.Loading))
@@ -61,6 +65,11 @@ func (w *Worker) observe(put meters.Put) {
 		put(meters.WorkerPartitions, state, int64(n))
 	}
 	put(meters.WorkerEventsWaiting, "", int64(waiting))
+	timers, oldest, quarantined := w.survey()
+	put(meters.WorkerTimers, "", timers)
+	put(meters.WorkerEventsWaitingAge, "", int64(oldest.Seconds()))
+	put(meters.WorkerQuarantined, "", quarantined)
+	put(meters.WorkerUnsettled, "", int64(f.UnsettledCount))
 	put(meters.WorkerBacklog, "", f.Backlog)
 	put(meters.WorkerSpacesStuck, "", int64(f.StuckCount))
 	put(meters.WorkerSpacesLate, "", int64(f.LateCount))
@@ -73,9 +82,45 @@ func (w *Worker) observe(put meters.Put) {
 	put(meters.WorkerUnrunnable, "", int64(len(f.Unrunnable)))
 }
 
-// record adds a duration to a histogram.
-func record(h metric.Float64Histogram, took time.Duration) {
-	h.Record(context.Background(), took.Seconds())
+// survey returns how many events of the spaces in memory wait for a time, the age of the oldest event that has not ended, and how many spaces
+// are set aside because of a commit.
+func (w *Worker) survey() (timers int64, oldest time.Duration, quarantined int64) {
+	w.mu.Lock()
+	partitions := make([]*servedPartition, 0, len(w.partitions)+len(w.leaving))
+	for _, p := range w.partitions { // any order: sums
+		partitions = append(partitions, p)
+	}
+	for _, p := range w.leaving { // any order: sums
+		partitions = append(partitions, p)
+	}
+	w.mu.Unlock()
+	for _, p := range partitions {
+		for _, h := range p.all() {
+			timers += h.published.timers.Load()
+			if at := h.published.oldest.Load(); at != 0 {
+				oldest = max(oldest, p.clock.Now().Sub(time.UnixMilli(at)))
+			}
+		}
+		for _, l := range p.losses.now() {
+			if l.Kind == model.LossOfCommit {
+				quarantined++
+			}
+		}
+	}
+	return timers, oldest, quarantined
+}
+
+// record adds a duration to a histogram. by is the context of what it is about, for the exemplar.
+func record(d *meters.Distribution, took time.Duration, by model.Trace) {
+	d.Record(exemplar(by), "", took.Seconds())
+}
+
+// exemplar returns a context with the span that an exemplar names.
+func exemplar(by model.Trace) context.Context {
+	if by.Parent == "" {
+		return context.Background()
+	}
+	return telemetry.Context(context.Background(), model.Trace{Parent: by.Parent})
 }
 
 // gauge measures the steps of one host. Its zero value measures nothing. All fields belong to the host's loop.
@@ -84,6 +129,8 @@ type gauge struct {
 	began time.Time
 	// stored has, per lane sequence, when the events were stored that were read and have not ended.
 	stored map[uint64]time.Time
+	// order has their sequences, among others that have ended.
+	order []uint64
 	// sent is when the append in flight was sent, and bytes its size.
 	sent  time.Time
 	bytes int
@@ -92,8 +139,9 @@ type gauge struct {
 // maxMeasured is how many unfinished events of one space are measured.
 const maxMeasured = 1024
 
-func newGauge(to *measures) gauge {
-	if to == nil {
+// newGauge returns a gauge that measures nothing, unless there are measures, or spans begin when events were stored.
+func newGauge(to *measures, spans bool) gauge {
+	if to == nil && !spans {
 		return gauge{}
 	}
 	return gauge{to: to, began: time.Now(), stored: map[uint64]time.Time{}}
@@ -101,9 +149,30 @@ func newGauge(to *measures) gauge {
 
 // read records an event that was read from the lane.
 func (g *gauge) read(m *model.Message) {
-	if g.to != nil && m.NotBefore == 0 && len(g.stored) < maxMeasured {
-		g.stored[m.Seq] = m.Stored
+	if g.stored == nil || m.NotBefore != 0 || len(g.stored) >= maxMeasured {
+		return
 	}
+	if _, known := g.stored[m.Seq]; !known {
+		g.order = append(g.order, m.Seq)
+	}
+	g.stored[m.Seq] = m.Stored
+}
+
+// storedAt returns when an event that has not ended was stored.
+func (g *gauge) storedAt(lane uint64) (time.Time, bool) {
+	at, known := g.stored[lane]
+	return at, known
+}
+
+// oldest returns when the oldest event that has not ended was stored, in milliseconds since 1970; 0 if there is none.
+func (g *gauge) oldest() int64 {
+	for len(g.order) > 0 {
+		if at, known := g.stored[g.order[0]]; known {
+			return at.UnixMilli()
+		}
+		g.order = g.order[1:]
+	}
+	return 0
 }
 
 // sends records that an append is sent.
@@ -113,32 +182,42 @@ func (g *gauge) sends(bytes int) {
 	}
 }
 
-// committed reports an accepted commit. The time at which an event was stored is by the clock of the servers.
-func (g *gauge) committed(c *model.Commit, clock *serverclock.Clock) {
-	if g.to == nil {
+// committed reports an accepted commit, whose span is by. The time at which an event was stored is by the clock of the servers.
+func (g *gauge) committed(c *model.Commit, clock *serverclock.Clock, by model.Trace) {
+	if g.stored == nil {
 		return
 	}
-	now := clock.Now()
-	if c.Takeover && !g.began.IsZero() {
-		record(g.to.activation, time.Since(g.began))
-		g.began = time.Time{}
-	}
-	events := 0
+	now, events := clock.Now(), 0
 	for i := range c.Txs {
 		rc := c.Txs[i].Receipt
 		if rc == nil {
 			continue
 		}
 		events++
-		if at, known := g.stored[rc.Lane]; known && rc.Lane != 0 {
-			delete(g.stored, rc.Lane)
-			record(g.to.event, max(0, now.Sub(at)))
+		at, known := g.stored[rc.Lane]
+		if !known || rc.Lane == 0 {
+			continue
+		}
+		delete(g.stored, rc.Lane)
+		if g.to != nil {
+			record(g.to.event, max(0, now.Sub(at)), c.Txs[i].Trace)
 		}
 	}
-	record(g.to.commit, time.Since(g.sent))
-	g.to.size.Record(context.Background(), float64(g.bytes))
-	g.to.events.Record(context.Background(), float64(events))
+	if g.to == nil {
+		return
+	}
+	if c.Takeover && !g.began.IsZero() {
+		record(g.to.activation, time.Since(g.began), by)
+		g.began = time.Time{}
+	}
+	ctx := exemplar(by)
+	g.to.commit.Record(ctx, "", time.Since(g.sent).Seconds())
+	g.to.size.Record(ctx, "", float64(g.bytes))
+	g.to.events.Record(ctx, "", float64(events))
 }
 
 // refused forgets what another runtime may have ended.
-func (g *gauge) refused() { clear(g.stored) }
+func (g *gauge) refused() {
+	clear(g.stored)
+	g.order = g.order[:0]
+}

@@ -29,9 +29,9 @@ func (m *mirrors) follow(ref Ref) {
 		Watcher: fmt.Sprintf("%s-%d", m.watcher, m.followed), Logger: m.cfg.Logger,
 	}
 	m.beside(func() { // ends with follow
-		of, about := m.space+" "+ref.Space+" "+ref.Doc, []any{"space", m.space, "of", ref.Space, "document", ref.Doc}
+		of, about := m.space+" "+ref.Space+" "+ref.Doc, []any{"space", m.space, "source", ref.Space, "document", ref.Doc}
 		retry(follow, m.cfg, "mirror document", of, about, func(ctx context.Context) error {
-			return watch.Changes(ctx, func(c history.Change) { m.deliver(ref, mirrored{follow, c.Value, c.Via}) })
+			return watch.Changes(ctx, func(c history.Change) { m.deliver(ref, mirrored{follow, c.Value, c.Via, c.Trace}) })
 		})
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/model"
 )
 
@@ -193,6 +194,9 @@ func (h *host) beginReads(all []*documentRead) {
 			continue
 		}
 		if r.current {
+			if h.traced.to != nil {
+				h.graph.core.Woken(telemetry.Of(r.ctx))
+			}
 			for _, doc := range r.docs {
 				_ = h.graph.core.Observe(doc) // its name was checked
 			}

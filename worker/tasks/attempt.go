@@ -9,34 +9,70 @@ import (
 	"strings"
 
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
 
-// attempt makes one attempt at a task and returns the completion to report, nil if the
+// Ending is how an attempt has ended.
+type Ending string
+
+// Endings of attempts: the task is done, it has failed, another attempt follows, or the attempt was cut off.
+const (
+	Done   Ending = "done"
+	Failed Ending = "failed"
+	Again  Ending = "retried"
+	CutOff Ending = "cut_off"
+)
+
+// endingOf returns how an attempt has ended that is reported with c, nil for one that was cut off.
+func endingOf(c *space.Completion) Ending {
+	switch {
+	case c == nil:
+		return CutOff
+	case c.Attempt > 0:
+		return Again
+	case c.Err != "":
+		return Failed
+	}
+	return Done
+}
+
+// observed returns how the next attempt at a task is observed.
+func (l *List) observed(t *task) func(context.Context) (context.Context, func(Ending, error)) {
+	if l.host.Attempts == nil || t.ended != nil {
+		return func(ctx context.Context) (context.Context, func(Ending, error)) { return ctx, func(Ending, error) {} }
+	}
+	return l.host.Attempts(t.action, t.Key, t.Attempts+1)
+}
+
+// attempt makes one attempt at a task and returns the completion to report, none if the
 // attempt was cut off. It is called by a goroutine of its own.
-func (l *List) attempt(ctx context.Context, how space.Performer, t *task) *space.Completion {
+func (l *List) attempt(ctx context.Context, how space.Performer, t *task, begins func(context.Context) (context.Context, func(Ending, error))) result {
 	a := &Attempt{Space: l.host.Space, Action: t.action, Key: t.Key}
 	if !l.host.Slots.enter(ctx, a) {
-		return nil
+		return result{}
 	}
+	ctx, ended := begins(ctx)
 	out, err := how.Attempt(ctx, t.Key, t.In, func(why error) {
 		l.host.Warn("a task goes on though its context has ended; the function must return then, it holds up others", l.host.Space+" "+t.action+" "+t.Key,
-			"space", l.host.Space, "action", t.action, "key", t.Key, "since", overrun, "why", why)
+			"space", l.host.Space, "action", t.action, "key", t.Key, "since", overrun, "error", why)
 	})
 	l.host.Slots.leave(a)
 	if err != nil && ctx.Err() != nil {
-		return nil
+		ended(CutOff, err)
+		return result{}
 	}
 	c := how.Completion(&t.Task, out, err)
+	ended(endingOf(c), err)
 	if err != nil {
-		l.logFailed(t, c, err)
+		l.logFailed(ctx, t, c, err)
 	}
-	return c
+	return result{completion: c, trace: telemetry.Of(ctx)}
 }
 
 // logFailed logs that an attempt has failed.
-func (l *List) logFailed(t *task, c *space.Completion, err error) {
+func (l *List) logFailed(ctx context.Context, t *task, c *space.Completion, err error) {
 	args := []any{"space", l.host.Space, "action", t.action, "key", t.Key, "attempt", t.Attempts + 1, "again", c.Attempt > 0, "error", err}
 	var p *panicked
 	if errors.As(err, &p) {
@@ -45,17 +81,18 @@ func (l *List) logFailed(t *task, c *space.Completion, err error) {
 	if c.Attempt > 0 {
 		l.host.Warn("task", l.host.Space+" "+t.action+" "+t.Key, args...)
 	} else {
-		l.host.Logger.Warn("task", args...)
+		l.host.Logger.WarnContext(ctx, "task", args...)
 	}
 }
 
 // report sends the event that reports how a task, or an attempt at it, has ended, for the told-th time.
 // Finished work is reported even if ctx has ended since, or it would be done again. It returns the reported
 // completion, nil if it could not be sent.
-func (l *List) report(ctx context.Context, action string, c *space.Completion, told int) *space.Completion {
+func (l *List) report(ctx context.Context, action string, r *result, told int) *space.Completion {
+	c := r.completion
 	for dry := 0; ; dry++ {
 		err := l.host.Send(model.Message{
-			Space: l.host.Space, Stream: action, ID: completionID(c, told), Payload: c.Value().AppendJSON(nil),
+			Space: l.host.Space, Stream: action, ID: completionID(c, told), Payload: c.Value().AppendJSON(nil), Trace: r.trace,
 		})
 		switch {
 		case err == nil:

@@ -46,7 +46,7 @@ func (l *List) commit(t *task, r *result, over func(*result)) bool {
 		stored = make(chan bool, 1)
 	}
 	l.host.Call(func() {
-		ok := l.end(t, payload, size)
+		ok := l.end(t, payload, size, own.trace)
 		if ok {
 			t.stored = stored
 			over(&own)
@@ -56,7 +56,7 @@ func (l *List) commit(t *task, r *result, over func(*result)) bool {
 	select {
 	case ok := <-made:
 		if ok && stored != nil {
-			r.stored(l.isStored(t.action, r.completion, stored))
+			r.stored(l.isStored(t.action, r, stored))
 		}
 		return ok
 	case <-l.host.Ctx.Done(): // the loop has ended, and what it did last may not be in the log: an end that is reported twice counts once
@@ -82,21 +82,22 @@ func sizeOf(v model.Value) int {
 const maxKeptBuffer = 64 << 10
 
 // isStored waits until the log has an outcome, and reports whether it does.
-func (l *List) isStored(action string, c *space.Completion, stored chan bool) bool {
+func (l *List) isStored(action string, r *result, stored chan bool) bool {
 	select {
 	case is := <-stored:
 		return is
 	case <-l.host.Ctx.Done(): // as in commit
-		return l.report(l.host.Ctx, action, c, 0) != nil
+		return l.report(l.host.Ctx, action, r, 0) != nil
 	}
 }
 
 // end makes the transaction with the outcome of a task.
-func (l *List) end(t *task, payload model.Value, size int) bool {
+func (l *List) end(t *task, payload model.Value, size int, by model.Trace) bool {
 	if l.host.Ctx.Err() != nil || t.gone || l.core == nil || l.ends.bytes > 0 && l.ends.bytes+size > maxOwnEnds {
 		return false
 	}
 	n, err := l.core.Transact(model.EndBy(t.action), func(tx *space.Tx) error {
+		tx.CausedBy(by)
 		tx.Send(l.host.Space, t.action, payload)
 		return tx.Err()
 	})
@@ -119,10 +120,10 @@ func (l *List) Undone(txs []uint64) {
 			continue
 		}
 		l.ends.forget(t)
-		action, c, told, stored := t.action, t.ended, t.reports, t.stored
+		action, r, told, stored := t.action, &result{completion: t.ended}, t.reports, t.stored
 		t.stored = nil
 		l.host.Go(func() { // ends with the report, or with the host
-			is := l.report(l.host.Ctx, action, c, told) != nil
+			is := l.report(l.host.Ctx, action, r, told) != nil
 			if stored != nil {
 				stored <- is
 			}

@@ -53,6 +53,11 @@ type Host struct {
 	Logger *slog.Logger
 	// Warn reports a possibly recurring problem to the operator: what it is, and which task it concerns.
 	Warn func(what, of string, about ...any)
+	// Attempts observes the attempts at tasks, nil if nothing does. It is called by the loop, and its result beside it: with the context
+	// of the attempt, which it may add to, and it returns what to call with how the attempt has ended, and its error.
+	Attempts func(action, key string, attempt int) func(context.Context) (context.Context, func(Ending, error))
+	// Offered is called for each offer to performers that one has taken, or none; nil if nothing counts them.
+	Offered func(taken bool)
 }
 
 // Core has the documents of a space and its program.
@@ -376,12 +381,13 @@ func (l *List) begin(a *performing, t *task) {
 	limit, terms := t.limit, a.spec.Fleet
 	t.limit = ""
 	told, how, far := t.reports, a.how, a.remote // as of now: another program may have another function
-	do := func() result { return result{completion: l.attempt(ctx, how, t)} }
+	begins := l.observed(t)
+	do := func() result { return l.attempt(ctx, how, t, begins) }
 	switch {
 	case t.ended != nil:
 		do = func() result { return result{completion: t.ended} }
 	case far != nil:
-		do = func() result { return l.offerTask(ctx, far, t) }
+		do = func() result { return l.offerTask(ctx, far, t, begins) }
 	}
 	over := func(r *result) {
 		cancel()
@@ -399,7 +405,7 @@ func (l *List) begin(a *performing, t *task) {
 			if l.commit(t, &r, over) {
 				return
 			}
-			r.completion = l.report(ctx, t.action, r.completion, told)
+			r.completion = l.report(ctx, t.action, &r, told)
 		}
 		if r.stored != nil {
 			r.stored(r.completion != nil)

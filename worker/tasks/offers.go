@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -81,10 +82,14 @@ type result struct {
 	stored func(bool)
 	// progress is the last one of the attempt.
 	progress model.Value
+	// trace is the context of the span of the attempt.
+	trace model.Trace
 }
 
 // offered is one offer of a task.
 type offered struct {
+	ctx     context.Context // of its span
+	failure error           // of the attempt
 	l       *List
 	how     *remote
 	t       *task
@@ -100,13 +105,18 @@ type offered struct {
 }
 
 // offerTask hands a task to a performer, and returns when that has ended it, or the attempt is over for another reason.
-func (l *List) offerTask(ctx context.Context, how *remote, t *task) result {
+func (l *List) offerTask(ctx context.Context, how *remote, t *task, begins func(context.Context) (context.Context, func(Ending, error))) (r result) {
 	a := &Attempt{Space: l.host.Space, Action: t.action, Key: t.Key}
 	if !how.offers.slots.enter(ctx, a) {
 		return result{}
 	}
 	defer how.offers.slots.leave(a)
-	o := &offered{l: l, how: how, t: t, work: how.terms.WorkOf(&t.Task), token: rand.Text()[:tokenLen], answers: make(chan model.Answer, answersRoom)}
+	ctx, ended := begins(ctx)
+	o := &offered{ctx: ctx, l: l, how: how, t: t, work: how.terms.WorkOf(&t.Task), token: rand.Text()[:tokenLen], answers: make(chan model.Answer, answersRoom)}
+	defer func() {
+		ended(endingOf(r.completion), o.failure)
+		r.trace = telemetry.Of(ctx)
+	}()
 	var err error
 	if o.queue, err = how.terms.QueueOf(&o.work); err != nil {
 		return o.failed(&space.WorkError{Type: QueueError, Message: err.Error()}, true)
@@ -120,7 +130,7 @@ func (l *List) offerTask(ctx context.Context, how *remote, t *task) result {
 	}
 	o.lost = time.NewTimer(claimWithin)
 	defer o.lost.Stop()
-	r := o.wait(ctx)
+	r = o.wait(ctx)
 	r.progress = o.report.known
 	if o.limit != nil {
 		o.limit.Stop()
@@ -265,6 +275,7 @@ func (o *offered) claim() {
 		return
 	}
 	o.claimed = true
+	o.l.offered(true)
 	if d := o.timeout(); d > 0 {
 		o.limit = time.NewTimer(d)
 	}
@@ -275,8 +286,15 @@ func (o *offered) claim() {
 
 // untaken returns the result of an offer that no performer has taken.
 func (o *offered) untaken(why reason) result {
+	o.l.offered(false)
 	o.how.offers.gates.refused(o.t.action, o.queue, o.how.terms.Rate, why, time.Now())
 	return result{untaken: true}
+}
+
+func (l *List) offered(taken bool) {
+	if l.host.Offered != nil {
+		l.host.Offered(taken)
+	}
 }
 
 // failed returns the result of an attempt that has failed.
@@ -286,7 +304,8 @@ func (o *offered) failed(f *space.WorkError, permanent bool) result {
 		err = Permanent(err)
 	}
 	c := o.how.Completion(&o.t.Task, model.Value{}, err)
-	o.l.logFailed(o.t, c, err)
+	o.failure = err
+	o.l.logFailed(o.ctx, o.t, c, err)
 	return result{completion: c}
 }
 

@@ -24,6 +24,7 @@ const (
 	HeaderFill     = "Settle-Fill"    // of a message in a lane that is no event
 	headerParent   = "traceparent"
 	headerState    = "tracestate"
+	headerBaggage  = "baggage"
 
 	// HeaderNotBefore is Message.NotBefore: milliseconds since 1970.
 	HeaderNotBefore = "Settle-Not-Before"
@@ -155,25 +156,32 @@ func SetTrace(h nats.Header, t model.Trace) {
 	if t.State != "" {
 		h[headerState] = []string{t.State}
 	}
+	if t.Baggage != "" {
+		h[headerBaggage] = []string{t.Baggage}
+	}
 }
 
 // The W3C trace context has 55 characters in its first version, and permits
-// dropping a state of more than 512.
+// dropping a state of more than 512. Baggage is stored with everything that an event causes.
 const (
 	maxTraceparent = 128
 	maxTracestate  = 512
+	maxBaggage     = 512
 )
 
 func Trace(h nats.Header) model.Trace {
 	if len(h) == 0 {
 		return model.Trace{}
 	}
-	t := model.Trace{Parent: Header(h, headerParent), State: Header(h, headerState)}
+	t := model.Trace{Parent: Header(h, headerParent), State: Header(h, headerState), Baggage: Header(h, headerBaggage)}
 	if len(t.Parent) > maxTraceparent {
 		return model.Trace{} // invalid: it would be passed on to everything that the event causes
 	}
 	if len(t.State) > maxTracestate {
 		t.State = ""
+	}
+	if len(t.Baggage) > maxBaggage {
+		t.Baggage = ""
 	}
 	return t
 }

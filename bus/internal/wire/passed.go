@@ -20,7 +20,7 @@ const longestReason = 200
 // PassOver notes that a message of a stream cannot be read, and logs it at growing intervals. A consumer may deliver it again after
 // an interruption: then it counts once.
 func (l *Link) PassOver(stream string, seq uint64, subject, reason string) {
-	l.Faults.Warn("a message is passed over for good: it cannot be read", stream, "stream", stream, "sequence", seq, "subject", shortened(subject), "why", reason)
+	l.Faults.Warn("a message is passed over for good: it cannot be read", stream, "stream", stream, "sequence", seq, "subject", shortened(subject), "reason", reason)
 	l.passes.mu.Lock()
 	defer l.passes.mu.Unlock()
 	if l.passes.byStream == nil {

@@ -464,7 +464,7 @@ func (p *publisher) doubtful(which func(*Request) bool) []*Request {
 func (p *publisher) logSlow(r *Request) {
 	if r.tries >= 4 && r.tries&(r.tries-1) == 0 {
 		p.log.Warn("request still without a definite answer; it is sent again until there is one",
-			"op", r.Op, "subject", r.Msg.Subject, "tries", r.tries, "reason", r.reason)
+			"request", r.Op, "subject", r.Msg.Subject, "attempt", r.tries, "reason", r.reason)
 	}
 }
 

@@ -38,7 +38,7 @@ func Setup(ctx context.Context, service string) (trace.Tracer, func(context.Cont
 		return nil, none, err
 	}
 	p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res))
-	return p.Tracer(telemetry.Scope), p.Shutdown, nil
+	return p.Tracer(telemetry.Scope, trace.WithInstrumentationVersion(telemetry.Version())), p.Shutdown, nil
 }
 
 // newExporter returns the exporter that OTEL_TRACES_EXPORTER and the variables of the protocol name.

@@ -73,14 +73,14 @@ func Setup(ctx context.Context, service, id, addr string) (*Metrics, error) {
 		options = append(options, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exporter)))
 	}
 	p := sdkmetric.NewMeterProvider(options...)
-	m.Meter, m.Flush = p.Meter(telemetry.Scope), p.Shutdown
+	m.Meter, m.Flush = p.Meter(telemetry.Scope, metric.WithInstrumentationVersion(telemetry.Version())), p.Shutdown
 	return m, nil
 }
 
 // prometheus sets Scrape, and returns what collects for it.
 func (m *Metrics) prometheus() (sdkmetric.Reader, error) {
 	r := prometheus.NewRegistry()
-	m.Scrape = promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+	m.Scrape = promhttp.HandlerFor(r, promhttp.HandlerOpts{EnableOpenMetrics: true}) // the format that has exemplars
 	reader, err := otelprometheus.New(otelprometheus.WithRegisterer(r), otelprometheus.WithoutScopeInfo())
 	return reader, errors.Join(err, r.Register(collectors.NewGoCollector()), r.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
 }

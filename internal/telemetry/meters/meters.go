@@ -23,12 +23,73 @@ func NewSet(meter metric.Meter, table []Instrument) *Set { return &Set{meter: me
 // Err returns the errors of the functions called so far.
 func (s *Set) Err() error { return s.err }
 
-// Histogram returns a histogram of the table.
-func (s *Set) Histogram(name string) metric.Float64Histogram {
+// Distribution is a histogram of the table. A nil one records nothing.
+type Distribution struct {
+	h  metric.Float64Histogram
+	by map[string]metric.MeasurementOption
+}
+
+// Distribution returns a histogram of the table.
+func (s *Set) Distribution(name string) *Distribution {
 	i := s.find(name)
 	h, err := s.meter.Float64Histogram(name, metric.WithUnit(i.Unit), metric.WithDescription(i.Help), metric.WithExplicitBucketBoundaries(i.Bounds...))
 	s.err = errors.Join(s.err, err)
-	return h
+	return &Distribution{h, options(i)}
+}
+
+// options returns the attributes for each value of an instrument.
+func options(i *Instrument) map[string]metric.MeasurementOption {
+	by := map[string]metric.MeasurementOption{"": metric.WithAttributeSet(attribute.NewSet())}
+	for _, v := range i.Values {
+		by[v] = metric.WithAttributeSet(attribute.NewSet(attribute.String(i.Attribute, v)))
+	}
+	return by
+}
+
+// Record adds a number. value is one of the instrument's Values, "" if it has no attribute; a number with another value is left out. The
+// span in ctx is what an exemplar names.
+func (d *Distribution) Record(ctx context.Context, value string, n float64) {
+	if d == nil {
+		return
+	}
+	if o, known := d.by[value]; known {
+		d.h.Record(ctx, n, o)
+	}
+}
+
+// RecordWith is Record for an instrument with more than one attribute. The caller bounds their values.
+func (d *Distribution) RecordWith(ctx context.Context, n float64, with ...attribute.KeyValue) {
+	if d != nil {
+		d.h.Record(ctx, n, metric.WithAttributes(with...))
+	}
+}
+
+// Counts is a counter of the table that is incremented where something happens. A nil one counts nothing.
+type Counts struct {
+	c  metric.Int64Counter
+	by map[string]metric.MeasurementOption
+}
+
+// Counts returns a counter of the table. Observe leaves it out.
+func (s *Set) Counts(name string) *Counts {
+	i := s.find(name)
+	c, err := s.meter.Int64Counter(name, metric.WithUnit(i.Unit), metric.WithDescription(i.Help))
+	s.err = errors.Join(s.err, err)
+	n := &Counts{c, options(i)}
+	for _, v := range i.Values {
+		c.Add(context.Background(), 0, n.by[v]) // it is there before it is needed
+	}
+	return n
+}
+
+// Add counts one. value is one of the instrument's Values, "" if it has no attribute.
+func (n *Counts) Add(value string) {
+	if n == nil {
+		return
+	}
+	if o, known := n.by[value]; known {
+		n.c.Add(context.Background(), 1, o)
+	}
 }
 
 // Put stores the present value of a counter or a gauge. value is one of the instrument's Values, "" if it has no
