@@ -169,11 +169,15 @@ func (g *Gateway) Handler(source Source, ingress Ingress) http.Handler {
 // handler returns the handler. When waits ends, requests no longer wait for receipts.
 func (g *Gateway) handler(waits context.Context, source Source, ingress Ingress) http.Handler {
 	mux := http.NewServeMux()
-	h := handler{source, ingress, waits, g.cfg.WriteTimeout}
+	h := handler{source: source, ingress: ingress, waits: waits, writeTimeout: g.cfg.WriteTimeout}
 	mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}", h.get)
 	mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}/watch", h.watch)
 	if ingress != nil {
 		mux.HandleFunc("POST /v1/spaces/{space}/streams/{stream}", h.send)
+	}
+	if f, is := ingress.(RunFinder); is {
+		h.finder, h.searching = f, make(chan struct{}, searches)
+		mux.HandleFunc("GET /v1/runs", h.runs)
 	}
 	return g.guard(mux)
 }

@@ -206,7 +206,7 @@ func (h *host) write(id string, e *entry, at head) {
 		if w.Child != "" {
 			continue
 		}
-		in, err := taskInput(id, w)
+		in, err := taskInput(id, priorityOf(tx.Peek(Doc(id))), w)
 		if err != nil {
 			tx.Fail(err)
 			return
@@ -264,9 +264,10 @@ func (h *host) writeLoad(id string, e *entry) {
 	}
 }
 
-// wake has runs try again whose tasks have waited for those of other runs.
+// wake has runs try again whose tasks have waited for those of other runs, first those of the highest priority.
 func (h *host) wake() error {
 	waiting := h.tx.Peek(load).Get("waiting").Keys()
+	h.byPriority(waiting)
 	for _, id := range waiting[:min(len(waiting), maxWake)] {
 		if h.state(id) != Running {
 			h.tx.Delete(load, "waiting", id)
@@ -289,6 +290,7 @@ func (h *host) finish(id string, p *plan) {
 			state = Cancelled
 		}
 		tx.Set(Doc(id), failureValue(o.Error), "error")
+		h.warn(id, state, o.Error)
 	} else if v, err := model.ParseValue(o.Result); err != nil {
 		tx.Fail(err)
 	} else {
@@ -303,6 +305,28 @@ func (h *host) finish(id string, p *plan) {
 	tx.Set(Index, h.now(), id, "ended")
 	h.endScheduled(id, state)
 	h.report(id)
+}
+
+// maxWarned is the largest size of the message of an error in a log line, in bytes.
+const maxWarned = 300
+
+// warn writes a line for the operator about a run that has failed, or whose undo steps have. A run that was cancelled has ended
+// as it was to.
+func (h *host) warn(id string, state State, f *workflow.Failure) {
+	undone := f.Undone
+	if state != Failed && (undone == nil || undone.Failed == 0) {
+		return
+	}
+	why := f.Name + ": " + f.Message
+	if len(why) > maxWarned {
+		why = strings.ToValidUTF8(why[:maxWarned], "") + "..."
+	}
+	name, _ := h.tx.Peek(Doc(id), "workflow").AsString()
+	args := []any{"run", id, "workflow", name, "error", why}
+	if undone != nil {
+		args = append(args, "undone", undone.Steps, "not undone", undone.Failed+undone.Skipped)
+	}
+	h.tx.Warn("run "+string(state), args...)
 }
 
 // maxMessage is the largest size of a message in the document of a run, in bytes.
@@ -360,7 +384,7 @@ func taskKey(in, id, work string, gen int) string {
 }
 
 // taskInput returns the input of a task.
-func taskInput(id string, w *workflow.Work) (model.Value, error) {
+func taskInput(id string, priority int, w *workflow.Work) (model.Value, error) {
 	args, err := model.ParseValue(w.Args)
 	if err != nil {
 		return model.Value{}, err
@@ -372,6 +396,9 @@ func taskInput(id string, w *workflow.Work) (model.Value, error) {
 	fields := []model.Field{model.F("run", id), model.F("work", w.ID), model.F("attempt", w.Attempt), model.F("args", args), model.F("kwargs", named)}
 	if w.Timeout > 0 {
 		fields = append(fields, model.F("timeout", w.Timeout))
+	}
+	if priority != 0 {
+		fields = append(fields, model.F("priority", priority))
 	}
 	return model.Object(fields...), nil
 }

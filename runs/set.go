@@ -114,7 +114,7 @@ func (s *Set) Use(a *space.ActionSpec) error {
 	if a.Done != nil {
 		return fmt.Errorf("action %s is called by a workflow, which receives its results; it cannot have a function done, too: declare another action for other work", a.Name)
 	}
-	a.Done, a.Discard = s.ended, true
+	a.Done, a.Discard, a.Priority = s.ended, true, priorityOf
 	if a.Remote != nil {
 		terms := *a.Remote
 		terms.Attempts = 1 // the workflow decides about another one

@@ -49,6 +49,9 @@ type ActionSpec struct {
 	Discard bool
 	// Done, if not nil, is called when a task ends, in the same transaction.
 	Done func(tx *Tx, t Task) error
+	// Priority returns the priority of a task, given its input: of those that wait, that of the highest begins first. nil is 0
+	// for all.
+	Priority func(in model.Value) int
 	// Performer makes attempts at the tasks; nil if no worker does.
 	Performer Performer
 	// External marks an action whose tasks another system performs. With Remote, the owner of the space hands them to

@@ -20,7 +20,7 @@ func (c *Config) logError(i space.ErrorInfo) {
 	}
 }
 
-// logConsole logs the output of Tx.Log; it is the default of OnConsole.
+// logConsole logs the output of Tx.Log and Tx.Warn; it is the default of OnConsole.
 func (c *Config) logConsole(i space.ConsoleInfo) {
 	about := []any{"space", i.Space}
 	if i.Event != "" {
@@ -28,5 +28,9 @@ func (c *Config) logConsole(i space.ConsoleInfo) {
 	} else {
 		about = append(about, "node", i.Node)
 	}
-	c.Logger.Info(i.Message, append(about, i.Args...)...)
+	log := c.Logger.Info
+	if i.Warning {
+		log = c.Logger.Warn
+	}
+	log(i.Message, append(about, i.Args...)...)
 }

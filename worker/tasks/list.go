@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"container/heap"
 	"context"
 	"log/slog"
 	"slices"
@@ -77,9 +76,10 @@ type performing struct {
 type task struct {
 	space.Task
 	action string
-	// at is when to check it again, order decides between several.
-	at    time.Duration
-	order int
+	// at is when to check it again. Of several that can begin, that of the highest priority does, and then order decides.
+	at       time.Duration
+	priority int
+	order    int
 	// cancel ends the running attempt, nil if there is none.
 	cancel context.CancelFunc
 	// ended is the outcome, nil if there is none yet, told how often it was reported.
@@ -88,8 +88,9 @@ type task struct {
 	// tx is the number of the transaction that reports the outcome, 0 if none does, and size the size of its event.
 	tx   uint64
 	size int
-	// place is the index in the queue, -1 if an attempt or a report is running.
+	// place is the index in the queue, -1 if an attempt or a report is running; waits reports in which part of it.
 	place int
+	waits bool
 	// gone reports that the task is not pending any more.
 	gone bool
 }
@@ -185,8 +186,11 @@ func (l *List) lookAtTask(a *performing, key string, entry model.Value) {
 	l.order++
 	is.Attempts = l.attemptsAt(a, &is)
 	t = &task{Task: is, action: a.spec.Name, order: l.order}
+	if a.spec.Priority != nil {
+		t.priority = a.spec.Priority(t.In)
+	}
 	a.pending[key] = t
-	heap.Push(&a.queue, t)
+	a.queue.push(t)
 }
 
 // attemptsAt returns how many attempts at a task have failed, according to the log.
@@ -220,14 +224,14 @@ func (l *List) Perform() {
 	now := l.host.Now()
 	for _, a := range l.actions {
 		for a.underWay < a.limit && a.closed <= now {
-			t := a.queue.next()
-			if t == nil || t.at > now {
+			t := a.queue.next(now)
+			if t == nil {
 				break
 			}
 			if !a.admits(t, now) {
 				continue
 			}
-			heap.Pop(&a.queue)
+			a.queue.remove(t)
 			a.underWay++
 			l.begin(a, t)
 		}
@@ -246,8 +250,9 @@ func (a *performing) admits(t *task, now time.Duration) bool {
 	case a.remote.terms.QueueBy == "":
 		a.closed = now + wait
 	default: // tasks for other performers need not wait
+		a.queue.remove(t)
 		t.at = now + wait
-		heap.Fix(&a.queue, t.place)
+		a.queue.push(t)
 	}
 	return false
 }
@@ -264,8 +269,8 @@ func (l *List) open(action string) {
 // Next returns when to check the next task, 0 if none waits for a time.
 func (l *List) Next() (at time.Duration) {
 	for _, a := range l.actions {
-		if t := a.queue.next(); t != nil && a.underWay < a.limit {
-			if first := max(t.at, a.closed, 1); at == 0 || first < at {
+		if due, is := a.queue.first(); is && a.underWay < a.limit {
+			if first := max(due, a.closed, 1); at == 0 || first < at {
 				at = first
 			}
 		}
@@ -278,7 +283,7 @@ func (l *List) begin(a *performing, t *task) {
 	ctx, cancel := context.WithCancel(l.host.Ctx)
 	t.cancel = cancel
 	told, how, far := t.reports, a.how, a.remote // as of now: another program may have another function
-	do := func() result { return result{completion: l.attempt(ctx, how, t)} }
+	do := func() result { return result{completion: l.attempt(ctx, how, t, a.spec.Discard)} }
 	switch {
 	case t.ended != nil:
 		do = func() result { return result{completion: t.ended} }
@@ -328,5 +333,5 @@ func (l *List) attempted(a *performing, t *task, r *result) {
 		t.at = l.host.Now() + reportAgain<<min(t.reports, 10)
 		t.reports++
 	}
-	heap.Push(&a.queue, t)
+	a.queue.push(t)
 }

@@ -283,7 +283,7 @@ func (o *offered) failed(f *space.WorkError, permanent bool) result {
 		err = Permanent(err)
 	}
 	c := o.how.Completion(&o.t.Task, model.Value{}, err)
-	o.l.logFailed(o.t, c, err)
+	o.l.logFailed(o.t, c, err, o.how.terms.Failed != nil) // then the program reads the error
 	return result{completion: c}
 }
 

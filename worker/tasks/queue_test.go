@@ -1,8 +1,9 @@
 package tasks
 
 import (
-	"container/heap"
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,13 +29,39 @@ func TestTaskQueue_HoldsNothingThatIsNotPending(t *testing.T) {
 		key := completionID(&space.Completion{Key: "k", N: int64(i)}, 0)
 		l.lookAtTask(a, key, entry(space.TaskPending))
 		ended := a.pending[key]
-		heap.Remove(&a.queue, ended.place) // as if its turn had come
+		a.queue.remove(ended) // as if its turn had come
 		_, ended.cancel = context.WithCancel(t.Context())
 		ended.at = time.Hour
-		heap.Push(&a.queue, ended)
+		a.queue.push(ended)
 		l.lookAtTask(a, key, entry(space.TaskDone))
-		if !ended.gone || len(a.queue) != 1 || len(a.pending) != 1 || a.queue.next().Key != "first" {
-			t.Fatalf("after %d tasks the queue holds %d, of which %d are pending", i+1, len(a.queue), len(a.pending))
+		if !ended.gone || a.queue.len() != 1 || len(a.pending) != 1 || a.queue.next(0).Key != "first" {
+			t.Fatalf("after %d tasks the queue holds %d, of which %d are pending", i+1, a.queue.len(), len(a.pending))
 		}
+	}
+}
+
+// Of the tasks that can begin, that of the highest priority does; those of the same priority keep their order, and one that
+// waits for its time holds up no other.
+func TestTaskQueue_ThePriorityDecidesBetweenTasksThatCanBegin(t *testing.T) {
+	d := newDesk(t, &Performer{AtATime: 1, Attempts: 2})
+	d.a.spec.Priority = func(in model.Value) int {
+		n, _ := in.AsInt()
+		return int(n)
+	}
+	for i, priority := range []int{0, 2, -1, 2, 0} {
+		d.lookAtTask(d.a, fmt.Sprint(i), model.Object(model.F("n", 1), model.F("state", string(space.TaskPending)), model.F("in", priority)))
+	}
+	later := d.a.pending["1"]
+	d.a.queue.remove(later)
+	later.at = time.Second
+	d.a.queue.push(later)
+	for range 5 {
+		d.perform()
+	}
+	if got := strings.Join(d.done, " "); got != "3 0 4 2" {
+		t.Errorf("performed %s, want 3 0 4 2", got)
+	}
+	if next := d.a.queue.next(time.Second); next != later {
+		t.Errorf("after a second %s begins, want that of the priority 2", next.Key)
 	}
 }
