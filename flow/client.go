@@ -45,6 +45,7 @@ type startPayload struct {
 	Args       settle.Value `json:"args,omitzero"`
 	Deadline   float64      `json:"deadline,omitzero"` // in seconds
 	Attributes settle.Value `json:"attributes,omitzero"`
+	Priority   int          `json:"priority,omitzero"`
 	asks
 }
 
@@ -93,6 +94,18 @@ func EndWithin(d time.Duration) StartOption {
 			return fmt.Errorf("the deadline is %v; it must be positive", d)
 		}
 		p.Deadline = d.Seconds()
+		return nil
+	}
+}
+
+// Priority sets the priority of a run, from -9 to 9; 0 is usual. Of the calls of an action that wait in a space, those of
+// runs with the highest priority are performed first. Children have that of their parent.
+func Priority(n int) StartOption {
+	return func(p *startPayload) error {
+		if n < -runs.MaxPriority || n > runs.MaxPriority {
+			return fmt.Errorf("%w: the priority is %d; it must be from %d to %d", ErrInvalid, n, -runs.MaxPriority, runs.MaxPriority)
+		}
+		p.Priority = n
 		return nil
 	}
 }

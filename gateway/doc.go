@@ -3,6 +3,7 @@
 //	GET  /v1/spaces/{space}/documents/{document}        at the head of the log
 //	GET  /v1/spaces/{space}/documents/{document}/watch  then the newest value, after each change that the client keeps up with (text/event-stream)
 //	POST /v1/spaces/{space}/streams/{stream}            stores an event, with the body as its payload
+//	GET  /v1/runs                                       finds runs of workflows, in one space or several
 //
 // and it answers questions about spaces:
 //
@@ -75,6 +76,18 @@
 // longer than 30 s, it answers with 503 or 504.
 //
 // An answer shows values of many documents, so that the caller needs the right to read all of the space: the pattern SPACE/*, or */* for /v1/top.
+//
+// # Runs
+//
+// GET /v1/runs?space=order-*&workflow=order&state=running&since=24h&attribute.customer=c7&limit=20 finds runs of workflows, the one
+// started last first:
+//
+//	200 {"runs":[{"space":"order-7","run":"o7","workflow":"order","state":"running","started":1790000000000}],"searched":12,"next":"order-7.1790000000000.o7"}
+//
+// All parameters are optional. space is a name or a pattern, and can be repeated; without it, all spaces are searched. before and since are times (RFC 3339)
+// or durations before now; the value of an attribute is JSON, or else a text. The parameter after, with the next of an answer, gets the page behind it.
+// Spaces whose list of runs (document runs, and runs_attributes_0 to runs_attributes_3) the caller may not read are left out. A worker answers
+// four searches at a time; beyond that the answer is 429.
 //
 // # Access
 //

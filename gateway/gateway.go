@@ -186,7 +186,7 @@ func (g *Gateway) Handler(source Source, ingress Ingress) http.Handler {
 // handler returns the handler. When waits ends, requests no longer wait for receipts.
 func (g *Gateway) handler(waits context.Context, source Source, ingress Ingress) http.Handler {
 	mux := http.NewServeMux()
-	h := handler{source, ingress, waits, g.cfg.WriteTimeout}
+	h := handler{source: source, ingress: ingress, waits: waits, writeTimeout: g.cfg.WriteTimeout}
 	handle := func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, g.observed.route(pattern, f)) }
 	if source != nil {
 		handle("GET /v1/spaces/{space}/documents/{document}", h.get)
@@ -200,6 +200,10 @@ func (g *Gateway) handler(waits context.Context, source Source, ingress Ingress)
 	}
 	if g.cfg.Pages != nil {
 		mux.Handle("/", g.pages(waits))
+	}
+	if f, is := ingress.(RunFinder); is {
+		h.finder, h.searching = f, make(chan struct{}, searches)
+		mux.HandleFunc("GET /v1/runs", h.runs)
 	}
 	return g.guard(mux)
 }

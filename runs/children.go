@@ -212,9 +212,13 @@ func (h *host) startChild(id string, w *workflow.Work) string {
 		model.F("workflow", w.Child), model.F("space", in), model.F("run", run), model.F("state", string(Running)), model.F("at", h.now()),
 		model.F("work", w.ID), model.F("attempt", w.Attempt),
 	), call)
-	h.tx.Send(in, StreamChild, model.Object(
+	start := []model.Field{
 		model.F("workflow", w.Child), model.F("run", run), model.F("args", args), model.F("parent", id), model.F("call", call), model.F("chain", array(chain)),
-	))
+	}
+	if priority := priorityOf(h.tx.Peek(Doc(id))); priority != 0 {
+		start = append(start, model.F("priority", priority))
+	}
+	h.tx.Send(in, StreamChild, model.Object(start...))
 	return call
 }
 
@@ -347,7 +351,7 @@ func (h *host) startOrJoin(ev *model.Event, by *caller) (started bool, why *Acti
 	if d == nil {
 		return false, &ActionError{Type: UnknownWorkflowError, Ancestors: []string{StartError}, Message: fmt.Sprintf("the program of space %s has no workflow %q; it has %s", h.tx.Space(), name, h.set.names())}, nil
 	}
-	err = h.create(d, id, args, origin{by: by})
+	err = h.create(d, id, args, origin{by: by, priority: priorityOf(ev.Payload)})
 	if errors.Is(err, ErrFull) {
 		return false, &ActionError{Type: workflow.LimitError, Ancestors: []string{StartError}, Message: err.Error()}, nil
 	}

@@ -21,7 +21,7 @@ const (
 	maxEnded = 1000
 )
 
-// start handles {"workflow": NAME, "run": ID, "args": {...}, "deadline": DURATION, "attributes": {...}}.
+// start handles {"workflow": NAME, "run": ID, "args": {...}, "deadline": DURATION, "attributes": {...}, "priority": N}.
 func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	name, _ := ev.Payload.Get("workflow").AsString()
 	d := s.byName[name]
@@ -53,12 +53,16 @@ func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	if err != nil {
 		return model.Value{}, err
 	}
+	priority, err := checkPriority(ev.Payload.Get("priority"))
+	if err != nil {
+		return model.Value{}, err
+	}
 	h := s.host(tx)
 	if state := h.state(id); state != "" {
 		return h.exists(id, name, args, state)
 	}
 	h.retain(name, "")
-	if err := h.create(d, id, args, origin{deadline: deadline, attributes: attributes}); err != nil {
+	if err := h.create(d, id, args, origin{deadline: deadline, attributes: attributes, priority: priority}); err != nil {
 		return model.Value{}, err
 	}
 	return model.Object(model.F("run", id), model.F("started", true)), nil
@@ -69,6 +73,7 @@ type origin struct {
 	// deadline is how long the run may take, in milliseconds; 0 if the start says nothing.
 	deadline   int64
 	attributes model.Value
+	priority   int
 	// by is the call that has started the run, nil for none.
 	by *caller
 	// fields are more members of its document.
@@ -96,6 +101,9 @@ func (h *host) begin(d *Definition, id string, args model.Value, from origin) er
 		model.F("args", args), model.F("head", head{hash: firstHash(d.Version, jsontext.Value(args.String()))}.String()), model.F("cause", causeOf(tx.Event())),
 	)...))
 	h.setAttributes(id, from.attributes)
+	if from.priority != 0 {
+		h.tx.Set(Doc(id), from.priority, "priority")
+	}
 	if from.by != nil {
 		h.writeParent(id, from.by)
 	}

@@ -220,8 +220,8 @@ func (h *host) write(id string, e *entry, at head) {
 	}
 	h.cancelTasks(id, last.plan.cancel)
 	options := []space.TaskOption{space.Replace()}
-	if priority, is := tx.Peek(Doc(id), "priority").AsInt(); is {
-		options = append(options, space.Priority(int(priority)))
+	if priority := priorityOf(tx.Peek(Doc(id))); priority != 0 {
+		options = append(options, space.Priority(priority))
 	}
 	for i := range last.plan.start {
 		w := &last.plan.start[i]
@@ -291,9 +291,10 @@ func (h *host) writeLoad(id string, e *entry) {
 	}
 }
 
-// wake has runs try again whose tasks have waited for those of other runs.
+// wake has runs try again whose tasks have waited for those of other runs, first those of the highest priority.
 func (h *host) wake() error {
 	waiting := h.tx.Peek(load).Get("waiting").Keys()
+	h.byPriority(waiting)
 	for _, id := range waiting[:min(len(waiting), maxWake)] {
 		if h.state(id) != Running {
 			h.tx.Delete(load, "waiting", id)
@@ -316,6 +317,7 @@ func (h *host) finish(id string, p *plan) {
 			state = Cancelled
 		}
 		tx.Set(Doc(id), failureValue(o.Error), "error")
+		h.warn(id, state, o.Error)
 	} else if v, err := model.ParseValue(o.Result); err != nil {
 		tx.Fail(err)
 	} else {
@@ -332,6 +334,28 @@ func (h *host) finish(id string, p *plan) {
 	tx.Set(Index, h.now(), id, "ended")
 	h.endScheduled(id, state)
 	h.report(id)
+}
+
+// maxWarned is the largest size of the message of an error in a log line, in bytes.
+const maxWarned = 300
+
+// warn writes a line for the operator about a run that has failed, or whose undo steps have. A run that was cancelled has ended
+// as it was to.
+func (h *host) warn(id string, state State, f *workflow.Failure) {
+	undone := f.Undone
+	if state != Failed && (undone == nil || undone.Failed == 0) {
+		return
+	}
+	why := f.Name + ": " + f.Message
+	if len(why) > maxWarned {
+		why = strings.ToValidUTF8(why[:maxWarned], "") + "..."
+	}
+	name, _ := h.tx.Peek(Doc(id), "workflow").AsString()
+	args := []any{"run", id, "workflow", name, "error", why}
+	if undone != nil {
+		args = append(args, "undone", undone.Steps, "not undone", undone.Failed+undone.Skipped)
+	}
+	h.tx.Warn("run "+string(state), args...)
 }
 
 // maxMessage is the largest size of a message in the document of a run, in bytes.

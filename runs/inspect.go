@@ -19,6 +19,8 @@ type Status struct {
 	Args     model.Value
 	// Attributes are those that the run was started with, an object; absent if it has none.
 	Attributes model.Value
+	// Priority decides which of the calls that wait is performed first, see the start of a run.
+	Priority int
 	// Started and Ended are times in milliseconds since 1970; Ended is 0 before the end.
 	Started, Ended int64
 	// Steps is the number of steps so far.
@@ -52,7 +54,7 @@ func StatusOf(id string, doc model.Value) (*Status, error) {
 	if doc.IsAbsent() {
 		return nil, fmt.Errorf("run %s: %w", id, ErrNoRun)
 	}
-	s := &Status{ID: id, Args: doc.Get("args"), Result: doc.Get("result"), Attributes: doc.Get("attributes")}
+	s := &Status{ID: id, Args: doc.Get("args"), Result: doc.Get("result"), Attributes: doc.Get("attributes"), Priority: priorityOf(doc)}
 	s.Workflow, _ = doc.Get("workflow").AsString()
 	s.Version, _ = doc.Get("version").AsString()
 	state, _ := doc.Get("state").AsString()

@@ -81,6 +81,15 @@ func (h *host) dropAttributes(id string) {
 	}
 }
 
+// AttributeOf returns the value of an attribute that a text stands for: a scalar in JSON, or else the text.
+func AttributeOf(text string) model.Value {
+	v, err := model.ParseValue([]byte(text))
+	if err != nil || v.Kind() == model.KindObject || v.Kind() == model.KindArray || v.IsNull() {
+		return model.String(text)
+	}
+	return v
+}
+
 // Filter selects runs of a space. A field that is not set selects all.
 type Filter struct {
 	Workflow string
@@ -115,6 +124,30 @@ func Find(f *Filter, read func(doc string) (model.Value, error)) (*Page, error) 
 	if err != nil {
 		return nil, err
 	}
+	var list []*Status
+	for id, entry := range index.All() {
+		if s := indexed(id, entry); f.selects(s) && (f.After == "" || compareRuns(after, s) < 0) {
+			list = append(list, s)
+		}
+	}
+	if list, err = f.withAttributes(list, read); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, compareRuns)
+	p := &Page{Runs: list}
+	if limit := cmp.Or(f.Limit, defaultFound); len(list) > limit {
+		p.Runs = list[:limit]
+		last := p.Runs[limit-1]
+		p.Next = placeOf(last)
+	}
+	return p, nil
+}
+
+// withAttributes adds the attributes of runs, and returns those whose attributes the filter selects.
+func (f *Filter) withAttributes(list []*Status, read func(doc string) (model.Value, error)) ([]*Status, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
 	attributes := map[string]model.Value{}
 	for _, doc := range AttributeDocs() {
 		v, err := read(doc)
@@ -125,22 +158,10 @@ func Find(f *Filter, read func(doc string) (model.Value, error)) (*Page, error) 
 			attributes[id] = own
 		}
 	}
-	var list []*Status
-	for id, entry := range index.All() {
-		s := indexed(id, entry)
-		s.Attributes = attributes[id]
-		if f.selects(s) && (f.After == "" || compareRuns(after, s) < 0) {
-			list = append(list, s)
-		}
-	}
-	slices.SortFunc(list, compareRuns)
-	p := &Page{Runs: list}
-	if limit := cmp.Or(f.Limit, defaultFound); len(list) > limit {
-		p.Runs = list[:limit]
-		last := p.Runs[limit-1]
-		p.Next = strconv.FormatInt(last.Started, 10) + "." + last.ID
-	}
-	return p, nil
+	return slices.DeleteFunc(list, func(s *Status) bool {
+		s.Attributes = attributes[s.ID]
+		return !f.selectsAttributes(s)
+	}), nil
 }
 
 // indexed returns what the index says of a run.
@@ -155,11 +176,13 @@ func indexed(id string, entry model.Value) *Status {
 	return s
 }
 
-// selects reports whether a filter selects a run, apart from its place.
+// selects reports whether a filter selects a run, apart from its place and its attributes.
 func (f *Filter) selects(s *Status) bool {
-	if f.Workflow != "" && f.Workflow != s.Workflow || f.State != "" && f.State != s.State || s.Started < f.Since || f.Before != 0 && s.Started >= f.Before {
-		return false
-	}
+	return (f.Workflow == "" || f.Workflow == s.Workflow) && (f.State == "" || f.State == s.State) &&
+		s.Started >= f.Since && (f.Before == 0 || s.Started < f.Before)
+}
+
+func (f *Filter) selectsAttributes(s *Status) bool {
 	for key, want := range f.Attributes { // any order: all must be so
 		if !model.Equal(s.Attributes.Get(key), want) {
 			return false

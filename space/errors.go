@@ -29,12 +29,13 @@ type ErrorInfo struct {
 	Stack     []byte // of a panic
 }
 
-// ConsoleInfo is a line that user code has written with Tx.Log.
+// ConsoleInfo is a line that user code has written with Tx.Log, or a library with Tx.Warn.
 type ConsoleInfo struct {
 	Space, Program string
 	Node           string
 	Stream         string
 	Event          string
+	Warning        bool // of Tx.Warn
 	Message        string
 	Args           []any
 }

@@ -203,11 +203,16 @@ func (t *Tx) CausedBy(by model.Trace) {
 
 // Log writes a line for the operator: a message and key-value pairs, as with log/slog. It is passed to the
 // functions registered with OnConsole, with the name of the node or event. It has no effect on the space.
-func (t *Tx) Log(message string, args ...any) {
+func (t *Tx) Log(message string, args ...any) { t.console(false, message, args) }
+
+// Warn is Log for what an operator should look at.
+func (t *Tx) Warn(message string, args ...any) { t.console(true, message, args) }
+
+func (t *Tx) console(warning bool, message string, args []any) {
 	if len(t.core.hooks.onConsole) == 0 || t.rehearsal {
 		return
 	}
-	info := ConsoleInfo{Space: t.space, Program: t.core.hooks.program, Message: message, Args: args}
+	info := ConsoleInfo{Space: t.space, Program: t.core.hooks.program, Warning: warning, Message: message, Args: args}
 	if t.node != nil {
 		info.Node = t.node.id()
 	}

@@ -30,7 +30,11 @@ func (c *Config) logConsole(ctx context.Context, i space.ConsoleInfo) {
 	} else {
 		about = append(about, "node", i.Node)
 	}
-	c.Logger.InfoContext(ctx, i.Message, append(about, i.Args...)...)
+	log := c.Logger.InfoContext
+	if i.Warning {
+		log = c.Logger.WarnContext
+	}
+	log(ctx, i.Message, append(about, i.Args...)...)
 }
 
 // onError receives the errors of the code of a space.

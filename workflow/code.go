@@ -35,11 +35,13 @@ func (p *Program) function(name string) starlark.Value {
 // Dialect returns the language of code: Starlark with while and sets.
 func Dialect() *syntax.FileOptions { return &syntax.FileOptions{Set: true, While: true} }
 
-// Builtins returns the predeclared names of code in addition to those of Starlark.
+// Builtins returns the predeclared names of code in addition to those of Starlark, and those of Starlark that count what they
+// allocate.
 func Builtins() starlark.StringDict {
-	return starlark.StringDict{
-		"error": starlark.NewBuiltin("error", newError), "fail": starlark.NewBuiltin("fail", fail), "get": starlark.NewBuiltin("get", get), "sum": starlark.NewBuiltin("sum", sum),
-	}
+	all := countedBuiltins()
+	all["error"], all["fail"] = starlark.NewBuiltin("error", newError), counted(starlark.NewBuiltin("fail", fail), texts)
+	all["get"], all["sum"] = starlark.NewBuiltin("get", get), starlark.NewBuiltin("sum", sum)
+	return all
 }
 
 // Prepare compiles the code of a checked graph.
@@ -148,13 +150,16 @@ func (m *module) parse(text string, line int32) {
 func (m *module) compile() error {
 	builtins := Builtins()
 	maps.Copy(builtins, m.functions)
-	m.p.builtins = builtins
+	m.p.builtins = maps.Clone(builtins)
+	maps.Copy(builtins, operations())
+	m.file.Stmts = (&meter{}).stmts(m.file.Stmts)
 	program, err := starlark.FileProgram(m.file, builtins.Has)
 	if err != nil {
 		return err
 	}
 	thread := &starlark.Thread{Name: "prepare"}
 	thread.SetMaxExecutionSteps(maxSteps)
+	thread.SetLocal(memoryKey, &memory{limit: maxMemory})
 	m.p.globals, err = program.Init(thread, builtins)
 	if err != nil {
 		return err
@@ -186,7 +191,11 @@ func (r *Run) eval(c *Code, vars starlark.StringDict) (starlark.Value, error) {
 	}
 	thread := &starlark.Thread{Name: p.Graph.Name, Print: silent}
 	thread.SetMaxExecutionSteps(max(maxSteps-r.steps, 1))
+	thread.SetLocal(memoryKey, &r.memory)
 	v, err := starlark.Call(thread, p.code[c], args, nil)
+	if more := r.memory.take(stepBytes * int(thread.ExecutionSteps())); err == nil {
+		err = more
+	}
 	if r.steps += thread.ExecutionSteps(); err != nil && r.steps >= maxSteps {
 		err = &Failure{Name: LimitError, Message: fmt.Sprintf("line %d: more than %d operations without an action, a sleep or a wait", c.Line, maxSteps)}
 	}
@@ -197,7 +206,7 @@ func (r *Run) eval(c *Code, vars starlark.StringDict) (starlark.Value, error) {
 func silent(*starlark.Thread, string) {}
 
 // sum is sum(numbers, start=0) in Starlark.
-func sum(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func sum(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var list starlark.Iterable
 	total := starlark.Value(starlark.MakeInt(0))
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "numbers", &list, "start?", &total); err != nil {
@@ -207,6 +216,9 @@ func sum(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []
 	defer it.Done()
 	var err error
 	for v := starlark.Value(nil); it.Next(&v); {
+		if err := take(t, shallow(total)+shallow(v)); err != nil {
+			return nil, err
+		}
 		if total, err = starlark.Binary(syntax.PLUS, total, v); err != nil {
 			return nil, err
 		}

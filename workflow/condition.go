@@ -160,6 +160,7 @@ func (p *Program) Holds(fn, node int, vars jsontext.Value, read Reader) (jsontex
 	}
 	thread := &starlark.Thread{Name: p.Graph.Name, Print: silent}
 	thread.SetLocal(readerKey, read)
+	thread.SetLocal(memoryKey, &memory{limit: maxConditionMemory})
 	thread.SetMaxExecutionSteps(maxConditionSteps)
 	v, err := starlark.Call(thread, p.code[c], args, nil)
 	switch {

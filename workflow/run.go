@@ -38,6 +38,7 @@ type Run struct {
 	// conditions are those that it waits for.
 	conditions conditions
 	undos      undos
+	memory     memory
 	marks      marks
 	passed     passes
 	outcome    *Outcome
@@ -119,7 +120,7 @@ type arrival struct {
 
 // New returns a run that has not begun.
 func New(p *Program) *Run {
-	return &Run{program: p, frames: map[string]*frame{}, works: map[string]*work{}, timers: map[string]*frame{}, retries: map[string]*work{}}
+	return &Run{program: p, memory: memory{limit: maxMemory}, frames: map[string]*frame{}, works: map[string]*work{}, timers: map[string]*frame{}, retries: map[string]*work{}}
 }
 
 // Outcome returns how the run has ended, nil before that.
@@ -296,6 +297,13 @@ func (r *Run) advance() {
 				r.fail(a.f, why)
 			}
 			continue
+		}
+		if why := r.count(); why != nil {
+			r.memory.held = 0 // its undo steps have room, and fail when it is used up
+			r.interrupt(why, r.Undoing() != nil)
+			if a.f.gone || r.outcome != nil {
+				continue
+			}
 		}
 		if a.f.undoing == nil {
 			r.passed.add(a.f.fn, a.node)

@@ -26,9 +26,12 @@ type stored struct {
 	Waiting map[string][]string `json:"waiting,omitzero"`
 	Kept    []Signal            `json:"kept,omitzero"`
 	Heap    []object            `json:"heap,omitzero"`
-	Passed  passes              `json:"passed,omitzero"`
-	Result  jsontext.Value      `json:"result,omitzero"`
-	Error   *storedFailure      `json:"error,omitzero"`
+	// Held and Used are the bytes of its memory, see memory.
+	Held   int            `json:"held,omitzero"`
+	Used   int            `json:"used,omitzero"`
+	Passed passes         `json:"passed,omitzero"`
+	Result jsontext.Value `json:"result,omitzero"`
+	Error  *storedFailure `json:"error,omitzero"`
 }
 
 type storedFrame struct {
@@ -92,7 +95,7 @@ type storedWork struct {
 // Snapshot returns the complete state of a run between two steps.
 func (r *Run) Snapshot() ([]byte, error) {
 	s := &saver{p: r.program, ids: map[starlark.Value]int{}}
-	out := stored{Format: Format, Version: r.program.Version, Begun: r.begun, Deadline: r.deadline, Undos: r.undos.last, Marks: r.Marks(), Passed: r.passed}
+	out := stored{Format: Format, Version: r.program.Version, Begun: r.begun, Deadline: r.deadline, Undos: r.undos.last, Marks: r.Marks(), Passed: r.passed, Held: r.memory.held, Used: r.memory.used}
 	var err error
 	for _, id := range slices.Sorted(maps.Keys(r.frames)) { // the ID of a caller is a prefix of those of its calls
 		f, err := s.frame(r.frames[id])
@@ -204,6 +207,7 @@ func Load(p *Program, snapshot []byte) (*Run, error) {
 		return nil, fmt.Errorf("load a run of workflow %s: %w", p.Graph.Name, err)
 	}
 	r.begun, r.deadline, r.undos.last, r.passed = in.Begun, in.Deadline, in.Undos, in.Passed
+	r.memory.held, r.memory.used = max(in.Held, 0), max(in.Used, 0)
 	return r, nil
 }
 

@@ -6,6 +6,7 @@
 package buscontract
 
 import (
+	"context"
 	"testing"
 
 	"github.com/settlehq/settle/model"
@@ -42,6 +43,8 @@ type Deployment interface {
 type Client interface {
 	port.Bus
 	port.Records
+	// Spaces returns the spaces with a commit in the log, sorted.
+	Spaces(ctx context.Context) ([]string, error)
 	// Close ends the client in good order, Kill as a crash would. Both may be called in any order, and
 	// repeatedly.
 	Close()

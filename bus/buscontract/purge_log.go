@@ -245,6 +245,11 @@ func logSpaces(w *world) {
 	w.equal("spaces", list(), want)
 	w.purgeLog(c, one, head)
 	w.equal("spaces", list(), []string{three})
+	all, err := c.Spaces(w.ctx)
+	w.must(err)
+	every := []string{one, two, three, space(1, 0)}
+	slices.Sort(every)
+	w.equal("all spaces, of every partition", all, every)
 }
 
 func loadMark(w *world) {

@@ -149,6 +149,19 @@ func (s *logStore) LogSpaces(partition int) []string {
 	return spaces
 }
 
+// Spaces lists the spaces with a commit in the log, sorted.
+func (s *logStore) Spaces() (spaces []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.partitions {
+		for space := range s.partitions[i].log.spaces { // any order: sorted below
+			spaces = append(spaces, space)
+		}
+	}
+	slices.Sort(spaces)
+	return spaces
+}
+
 // PurgeLog removes the commits of a space below a sequence, but not the last one.
 func (s *logStore) PurgeLog(space string, below uint64) {
 	s.mu.Lock()

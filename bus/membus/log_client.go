@@ -147,6 +147,11 @@ func (c *logClient) LogSpaces(ctx context.Context, partition int) ([]string, err
 	return ask(ctx, c.client, Op{Label: "log-spaces", Key: number(partition)}, func(int) []string { return c.server.LogSpaces(partition) })
 }
 
+// Spaces lists the spaces with a commit in the log.
+func (c *logClient) Spaces(ctx context.Context) ([]string, error) {
+	return ask(ctx, c.client, Op{Label: "spaces"}, func(int) []string { return c.server.Spaces() })
+}
+
 // PurgeLog removes the commits of a space below a sequence.
 func (c *logClient) PurgeLog(ctx context.Context, space string, below uint64) error {
 	if err := model.CheckName("space", space); err != nil {

@@ -26,6 +26,7 @@ type workflowCmd struct {
 	Status  workflowStatusCmd  `cmd:"" help:"Print the state of a run, its parent and its children, and what it waits for."`
 	History workflowHistoryCmd `cmd:"" help:"Print what a run has done, step by step, as far as that is kept."`
 	List    workflowListCmd    `cmd:"" help:"List runs of a space, the one started last first."`
+	Search  workflowSearchCmd  `cmd:"" help:"Find runs in several spaces, or in all."`
 	Result  workflowResultCmd  `cmd:"" help:"Wait for the end of a run, and print its result."`
 	Watch   workflowWatchCmd   `cmd:"" help:"Follow a run until it ends, with its graph on a terminal."`
 	Signal  workflowSignalCmd  `cmd:"" help:"Send a signal to a run."`
@@ -76,6 +77,7 @@ type workflowStartCmd struct {
 	Args      string            `arg:"" optional:"" name:"arguments" help:"A JSON object with the arguments by name."`
 	ID        string            `name:"id" help:"The ID of the run: to start it again has no effect. Default: a random one, which is printed." placeholder:"RUN"`
 	Deadline  time.Duration     `help:"How long the run may take; then it fails with a DeadlineError. Default: what the workflow says."`
+	Priority  int               `help:"Of the calls of an action that wait in the space, those of runs with the highest priority are performed first: from -9 to 9." default:"0"`
 	Attribute map[string]string `help:"A value by which 'settle workflow list' finds the run: JSON of a number or a boolean, or else a text." placeholder:"KEY=VALUE" mapsep:"none"`
 	Wait      bool              `help:"Wait for the end, and print the result. The exit code is 1 unless the run is done."`
 	Timeout   time.Duration     `help:"How long to wait for a worker, or with --wait for the end." default:"30s"`
@@ -99,6 +101,9 @@ func (c *workflowStartCmd) Run(ctx context.Context, io streams) error {
 	defer cancel()
 	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
 		options := []flow.StartOption{flow.Attributes(attributesOf(c.Attribute))}
+		if c.Priority != 0 {
+			options = append(options, flow.Priority(c.Priority))
+		}
 		if c.Deadline != 0 {
 			options = append(options, flow.EndWithin(c.Deadline))
 		}
@@ -153,6 +158,7 @@ type statusLine struct {
 	Started    int64             `json:"started"`
 	Ended      int64             `json:"ended,omitzero"`
 	Steps      int               `json:"steps,omitzero"`
+	Priority   int               `json:"priority,omitzero"`
 	Undoing    *runs.ActionError `json:"undoing,omitzero"`
 	Waiting    []string          `json:"waiting,omitzero"`
 	Result     model.Value       `json:"result,omitzero"`
@@ -165,7 +171,7 @@ type statusLine struct {
 func lineOf(s *flow.Status) statusLine {
 	return statusLine{
 		Run: s.ID, Workflow: s.Workflow, Version: s.Version, State: string(s.State), Started: s.Started, Ended: s.Ended, Steps: s.Steps,
-		Undoing: s.Undoing, Waiting: flow.Describe(s), Attributes: s.Attributes, Result: s.Result, Error: s.Error, Parent: parentText(s), Children: childLines(s),
+		Priority: s.Priority, Undoing: s.Undoing, Waiting: flow.Describe(s), Attributes: s.Attributes, Result: s.Result, Error: s.Error, Parent: parentText(s), Children: childLines(s),
 	}
 }
 

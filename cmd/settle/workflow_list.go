@@ -33,20 +33,11 @@ func (c *workflowListCmd) filter(now time.Time) flow.Filter {
 	return f
 }
 
-// attributeOf returns the value of an attribute: a scalar in JSON, or else the text.
-func attributeOf(text string) model.Value {
-	v, err := model.ParseValue([]byte(text))
-	if err != nil || v.Kind() == model.KindObject || v.Kind() == model.KindArray || v.IsNull() {
-		return model.String(text)
-	}
-	return v
-}
-
 // attributesOf returns the attributes of flags.
 func attributesOf(flags map[string]string) map[string]model.Value {
 	all := map[string]model.Value{}
 	for key, text := range flags { // any order: each on its own
-		all[key] = attributeOf(text)
+		all[key] = runs.AttributeOf(text)
 	}
 	return all
 }
@@ -88,22 +79,30 @@ func printRuns(io streams, list []*flow.Status) {
 	now := io.now()
 	rows := make([][]cell, len(list))
 	for i, s := range list {
-		started, end := time.UnixMilli(s.Started), now
-		if s.Ended > 0 {
-			end = time.UnixMilli(s.Ended)
-		}
-		more := childMark(s)
-		if !s.Attributes.IsAbsent() {
-			more = strings.TrimSpace(more + " " + s.Attributes.String())
-		}
-		rows[i] = []cell{
-			{text: s.ID, code: bold},
-			{text: s.Workflow},
-			{text: string(s.State), code: runColors[s.State]},
-			{text: at(now, started)},
-			{text: brief(end.Sub(started)), right: true},
-			{text: more},
-		}
+		rows[i] = runRow(now, s)
 	}
-	screen.table([]string{"RUN", "WORKFLOW", "STATE", "STARTED", "FOR", ""}, rows)
+	screen.table(runColumns, rows)
+}
+
+// runColumns are the heads of the columns of runRow.
+var runColumns = []string{"RUN", "WORKFLOW", "STATE", "STARTED", "FOR", ""}
+
+// runRow returns the row of a run in a table.
+func runRow(now time.Time, s *flow.Status) []cell {
+	started, end := time.UnixMilli(s.Started), now
+	if s.Ended > 0 {
+		end = time.UnixMilli(s.Ended)
+	}
+	more := childMark(s)
+	if !s.Attributes.IsAbsent() {
+		more = strings.TrimSpace(more + " " + s.Attributes.String())
+	}
+	return []cell{
+		{text: s.ID, code: bold},
+		{text: s.Workflow},
+		{text: string(s.State), code: runColors[s.State]},
+		{text: at(now, started)},
+		{text: brief(end.Sub(started)), right: true},
+		{text: more},
+	}
 }

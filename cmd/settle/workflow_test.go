@@ -71,6 +71,16 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	want(t, 1, "run o3 is cancelled: CancelledError: too late", "workflow", "result", "shop", "o3")
 	want(t, 0, "o3 | cancelled", "workflow", "list", "shop", "--state", "cancelled")
 	want(t, 0, "o3 | o1", "workflow", "list", "shop", "--workflow", "approval", "--json")
+
+	want(t, 0, "o4: started", "workflow", "start", "bazaar", "approval", `{"items":[]}`, "--id", "o4", "--priority", "3", "--attribute", "customer=c7")
+	want(t, 2, "the priority is 10; it must be from -9 to 9", "workflow", "start", "bazaar", "approval", "--priority", "10")
+	want(t, 0, `"priority":3`, "workflow", "status", "bazaar", "o4", "--json")
+	want(t, 0, "SPACE   RUN  WORKFLOW  STATE | bazaar  o4   approval  running | shop    o3 | shop    o1", "workflow", "search")
+	want(t, 0, `"space":"bazaar","run":"o4" | "customer":"c7"`, "workflow", "search", "ba*", "shop", "--attribute", "customer=c7", "--json")
+	want(t, 0, "there are more: --after shop.", "workflow", "search", "sh*", "--limit", "1")
+	want(t, 0, "there are no such runs in 1 space", "workflow", "search", "ba*", "--state", "done")
+	want(t, 2, `the pattern of spaces "a/b": write a name, with * for any characters`, "workflow", "search", "a/b")
+	want(t, 2, "is not the end of a page of a search", "workflow", "search", "--after", "x")
 }
 
 const saga = `

@@ -36,8 +36,11 @@ func testsAmong(g starlark.StringDict) (tests []*starlark.Function) {
 	return tests
 }
 
-// addLog keeps a line that the program logs.
+// addLog keeps a line that the program logs. Warnings are not of the program.
 func (x *testRun) addLog(i space.ConsoleInfo) {
+	if i.Warning {
+		return
+	}
 	x.log = append(x.log, strings.TrimSpace(i.Space+": "+i.Message+" "+pairsText(i.Args)))
 }
 

@@ -94,8 +94,8 @@ func (inst *instance) workflow(t *starlark.Thread, b *starlark.Builtin, args sta
 	return starlark.String(name), inst.add(t, d)
 }
 
-// startWorkflow is start_workflow(name, run, args = None, space = "", deadline = None, attributes = None): it starts a run, if the handler takes
-// effect.
+// startWorkflow is start_workflow(name, run, args = None, space = "", deadline = None, attributes = None, priority = 0): it starts a run, if the
+// handler takes effect.
 func (inst *instance) startWorkflow(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	in, payload, err := inst.startArguments(b, args, kwargs)
 	if err != nil {
@@ -114,14 +114,21 @@ func (inst *instance) startWorkflow(_ *starlark.Thread, b *starlark.Builtin, arg
 
 func (inst *instance) startArguments(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (in string, payload model.Value, err error) {
 	var name, run string
+	var priority int
 	var given, deadline, attributes starlark.Value = starlark.None, starlark.None, starlark.None
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &run, "args?", &given, "space?", &in, "deadline?", &deadline, "attributes?", &attributes); err != nil {
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &run, "args?", &given, "space?", &in, "deadline?", &deadline, "attributes?", &attributes, "priority?", &priority); err != nil {
 		return "", payload, err
 	}
 	if err := runs.CheckID(run); err != nil {
 		return "", payload, fmt.Errorf("%s: %w", b.Name(), err)
 	}
+	if priority < -runs.MaxPriority || priority > runs.MaxPriority {
+		return "", payload, fmt.Errorf("%s: the priority is %d; it must be from %d to %d", b.Name(), priority, -runs.MaxPriority, runs.MaxPriority)
+	}
 	fields := []model.Field{model.F("workflow", name), model.F("run", run)}
+	if priority != 0 {
+		fields = append(fields, model.F("priority", priority))
+	}
 	for _, x := range []struct {
 		name  string
 		value starlark.Value

@@ -47,8 +47,9 @@ func (l *List) observed(t *task) func(context.Context) (context.Context, func(En
 }
 
 // attempt makes one attempt at a task and returns the completion to report, none if the
-// attempt was cut off. It is called by a goroutine of its own.
-func (l *List) attempt(ctx context.Context, how space.Performer, t *task, begins func(context.Context) (context.Context, func(Ending, error))) result {
+// attempt was cut off. It is called by a goroutine of its own. handled reports that the program decides what a failure means,
+// as a workflow does.
+func (l *List) attempt(ctx context.Context, how space.Performer, t *task, handled bool, begins func(context.Context) (context.Context, func(Ending, error))) result {
 	a := &Attempt{Space: l.host.Space, Action: t.action, Key: t.Key}
 	if !l.host.Slots.enter(ctx, a) {
 		return result{}
@@ -66,21 +67,25 @@ func (l *List) attempt(ctx context.Context, how space.Performer, t *task, begins
 	c := how.Completion(&t.Task, out, err)
 	ended(endingOf(c), err)
 	if err != nil {
-		l.logFailed(ctx, t, c, err)
+		l.logFailed(ctx, t, c, err, handled)
 	}
 	return result{completion: c, trace: telemetry.Of(ctx)}
 }
 
-// logFailed logs that an attempt has failed.
-func (l *List) logFailed(ctx context.Context, t *task, c *space.Completion, err error) {
+// logFailed logs that an attempt has failed: as a warning, unless the program handles the failure. A panic is a warning
+// always.
+func (l *List) logFailed(ctx context.Context, t *task, c *space.Completion, err error, handled bool) {
 	args := []any{"space", l.host.Space, "action", t.action, "key", t.Key, "attempt", t.Attempts + 1, "again", c.Attempt > 0, "error", err}
 	var p *panicked
 	if errors.As(err, &p) {
 		args = append(args, "stack", string(p.stack))
 	}
-	if c.Attempt > 0 {
+	switch {
+	case handled && p == nil:
+		l.host.Logger.InfoContext(ctx, "task", args...)
+	case c.Attempt > 0:
 		l.host.Warn("task", l.host.Space+" "+t.action+" "+t.Key, args...)
-	} else {
+	default:
 		l.host.Logger.WarnContext(ctx, "task", args...)
 	}
 }

@@ -100,7 +100,7 @@ type performing struct {
 type task struct {
 	space.Task
 	action string
-	// at is when to check it again, order decides between several.
+	// at is when to check it again, order decides between several of the same priority.
 	at    time.Duration
 	order int
 	// cancel ends the running attempt, nil if there is none.
@@ -382,7 +382,7 @@ func (l *List) begin(a *performing, t *task) {
 	t.limit = ""
 	told, how, far := t.reports, a.how, a.remote // as of now: another program may have another function
 	begins := l.observed(t)
-	do := func() result { return l.attempt(ctx, how, t, begins) }
+	do := func() result { return l.attempt(ctx, how, t, a.spec.Discard, begins) }
 	switch {
 	case t.ended != nil:
 		do = func() result { return result{completion: t.ended} }

@@ -271,3 +271,25 @@ func TestEnds_GoThroughTheLaneWhereTheSpaceCannotReportThem(t *testing.T) {
 		})
 	}
 }
+
+// What a workflow decides about is no warning; a panic is one.
+func TestList_AFailureThatTheProgramHandlesIsNoWarning(t *testing.T) {
+	for _, c := range []struct {
+		discard, panics bool
+		want            string
+	}{{true, false, "level=INFO"}, {false, false, "level=WARN"}, {true, true, "level=WARN"}} {
+		d := newDesk(t, &Performer{Attempts: 1, Do: func(context.Context, string, model.Value) (model.Value, error) {
+			if c.panics {
+				panic("no")
+			}
+			return model.Value{}, errors.New("no")
+		}})
+		var log strings.Builder
+		d.host.Logger, d.a.spec.Discard = slog.New(slog.NewTextHandler(&log, nil)), c.discard
+		d.is("a", space.TaskPending, 0)
+		d.perform()
+		if !strings.Contains(log.String(), c.want+" msg=task") {
+			t.Errorf("discard %v, panics %v: %s, want %s", c.discard, c.panics, log.String(), c.want)
+		}
+	}
+}

@@ -305,7 +305,7 @@ func (o *offered) failed(f *space.WorkError, permanent bool) result {
 	}
 	c := o.how.Completion(&o.t.Task, model.Value{}, err)
 	o.failure = err
-	o.l.logFailed(o.ctx, o.t, c, err)
+	o.l.logFailed(o.ctx, o.t, c, err, o.how.terms.Failed != nil) // then the program reads the error
 	return result{completion: c}
 }
 
