@@ -35,13 +35,12 @@ func (p *Program) function(name string) starlark.Value {
 // Dialect returns the language of code: Starlark with while and sets.
 func Dialect() *syntax.FileOptions { return &syntax.FileOptions{Set: true, While: true} }
 
-// Builtins returns the predeclared names of code in addition to those of Starlark, and those of Starlark that count what they
-// allocate.
+// Builtins returns the predeclared names of code in addition to those of Starlark.
 func Builtins() starlark.StringDict {
-	all := countedBuiltins()
-	all["error"], all["fail"] = starlark.NewBuiltin("error", newError), counted(starlark.NewBuiltin("fail", fail), texts)
-	all["get"], all["sum"] = starlark.NewBuiltin("get", get), starlark.NewBuiltin("sum", sum)
-	return all
+	return starlark.StringDict{
+		"error": starlark.NewBuiltin("error", newError), "fail": counted(starlark.NewBuiltin("fail", fail), texts),
+		"get": starlark.NewBuiltin("get", get), "sum": starlark.NewBuiltin("sum", sum),
+	}
 }
 
 // Prepare compiles the code of a checked graph.
@@ -148,7 +147,8 @@ func (m *module) parse(text string, line int32) {
 }
 
 func (m *module) compile() error {
-	builtins := Builtins()
+	builtins := countedBuiltins()
+	maps.Copy(builtins, Builtins())
 	maps.Copy(builtins, m.functions)
 	m.p.builtins = maps.Clone(builtins)
 	maps.Copy(builtins, operations())

@@ -104,7 +104,7 @@ func (r *Run) count() *Failure {
 	}
 	c := counter{seen: map[starlark.Value]bool{}}
 	for _, f := range r.frames { // any order: a sum
-		for _, v := range f.vars { // the same
+		for _, v := range f.vars { // any order: a sum
 			c.add(v)
 		}
 		for i := range f.loops {
@@ -116,7 +116,7 @@ func (r *Run) count() *Failure {
 			}
 		}
 	}
-	for _, w := range r.works { // the same
+	for _, w := range r.works { // any order: a sum
 		c.bytes += len(w.args) + len(w.named)
 	}
 	if m.held, m.used = c.bytes, 0; m.held <= maxMemory {

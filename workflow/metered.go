@@ -263,7 +263,7 @@ func (m *meter) comprehension(x *syntax.Comprehension) syntax.Expr {
 // operations are what rewritten code calls, by name.
 func operations() starlark.StringDict {
 	all := starlark.StringDict{}
-	for name, f := range map[string]func(t *starlark.Thread, args starlark.Tuple) (starlark.Value, error){
+	for name, f := range map[string]func(t *starlark.Thread, args starlark.Tuple) (starlark.Value, error){ // any order: each on its own
 		"%big": func(t *starlark.Thread, args starlark.Tuple) (starlark.Value, error) {
 			return args[0], take(t, shallow(args[0]))
 		},
@@ -581,7 +581,7 @@ func texts(t *starlark.Thread, _ starlark.Value, args starlark.Tuple) int {
 // countedBuiltins returns the builtins of Starlark that can make much of little, as they count it.
 func countedBuiltins() starlark.StringDict {
 	all := starlark.StringDict{}
-	for name, c := range map[string]cost{
+	for name, c := range map[string]cost{ // any order: each on its own
 		"list": each(slotBytes), "tuple": each(slotBytes), "sorted": each(2 * slotBytes), "reversed": each(slotBytes),
 		"enumerate": each(4 * slotBytes), "zip": each(2 * slotBytes), "dict": each(entryBytes), "set": each(entryBytes),
 		"str": texts, "repr": texts, "print": texts, "bytes": each(1),

@@ -400,7 +400,7 @@ func (r *Run) round(f *frame, n *Node, a arrival) error {
 				return err
 			}
 			if err := l.iterate(over); err != nil {
-				return err
+				return fmt.Errorf("%s:%d:%d: for loop: %w", r.program.Graph.Name, n.Code.Line, n.Code.Col, err)
 			}
 		}
 		f.loops = append(f.loops, l)
@@ -433,7 +433,7 @@ func (r *Run) round(f *frame, n *Node, a arrival) error {
 func (l *loop) iterate(over starlark.Value) error {
 	it := starlark.Iterate(over)
 	if it == nil {
-		return fmt.Errorf("a %s cannot be gone through", over.Type())
+		return fmt.Errorf("%s value is not iterable", over.Type())
 	}
 	switch over.(type) {
 	case *starlark.List, *starlark.Dict, *starlark.Set, starlark.Tuple:

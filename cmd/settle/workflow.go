@@ -132,6 +132,8 @@ func printEnd(ctx context.Context, io streams, r flow.Runs, id string, timeout t
 		return fmt.Errorf("run %s has not ended within %v; it goes on", id, timeout)
 	case err != nil:
 		return err
+	case s.State == flow.Failed && s.Error != nil:
+		return fmt.Errorf("run %s has failed: %w", id, s.Error)
 	case s.Error != nil:
 		return fmt.Errorf("run %s is %s: %w", id, s.State, s.Error)
 	}

@@ -39,7 +39,7 @@ func TestWorkflow_HistoryRetryAndReset(t *testing.T) {
 	defer performed(t, "reserve", "echo 7")()
 	stop := performed(t, "charge", "echo 'Declined: no money' >&2; exit 1")
 	eventually(t, "o1: started", "workflow", "start", "shop", "order", `{"order":"tea"}`, "--id", "o1", "--attribute", "customer=c7", "--attribute", "total=5")
-	want(t, 1, "run o1 is failed: Declined: no money", "workflow", "result", "shop", "o1")
+	want(t, 1, "run o1 has failed: Declined: no money", "workflow", "result", "shop", "o1")
 	want(t, 0, "1 | start; 1 started | 2 | reserve (line 6, 0/0), attempt 1, done: 7; 1 started | 3 | charge (line 7, 1/0), attempt 1, failed: Declined: no money; 1 started | 4 | attempt 2, failed | o1: workflow order, failed after | 4 steps",
 		"workflow", "history", "shop", "o1")
 	lines := strings.Split(strings.TrimSpace(want(t, 0, "", "workflow", "history", "shop", "o1", "--json")), "\n")

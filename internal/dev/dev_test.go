@@ -481,6 +481,15 @@ func TestDev_SuggestsWhatAFreshSpaceHandles(t *testing.T) {
 	}
 }
 
+// A program of workflows has no event of its own to suggest: what starts a run is suggested.
+func TestDev_SuggestsTheStartOfAWorkflow(t *testing.T) {
+	quietHome(t)
+	dir := t.TempDir()
+	(&server{T: t, dir: dir}).write("p.star", "ship = action('ship')\ndef run(files, n = 1):\n    return ship(files)\nworkflow('import', run)\n")
+	s := start(t, dir, nil)
+	s.await("\n  settle workflow start p import '{\"files\": ...}' --id r1\n  settle workflow watch p r1\n  settle workflow list p\n")
+}
+
 // A terminal has 80 columns.
 func TestDev_WhatItPrintsFitsATerminal(t *testing.T) {
 	quietHome(t)

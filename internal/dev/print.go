@@ -12,6 +12,7 @@ import (
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/worker/roster"
+	"github.com/settlehq/settle/workflow"
 )
 
 // print prints all addresses, the durability, and commands to try.
@@ -74,10 +75,30 @@ func (d *dev) try(space, doc string, s *suggestion) []string {
 	switch h := d.programs[0]; {
 	case d.isSample():
 		tries = append([]string{fmt.Sprintf(`settle send %s temp '{"sensor":"top","c":19.5}' --wait`, space)}, tries...)
+	case s == nil && h.program != nil && len(h.program.Workflows()) > 0:
+		w := h.program.Workflows()[0]
+		return []string{
+			strings.TrimSpace(fmt.Sprintf("settle workflow start %s %s %s", space, w.Name, arguments(w.Graph))) + " --id r1",
+			fmt.Sprintf("settle workflow watch %s r1", space), "settle workflow list " + space, "settle fleet",
+		}
 	case h.program != nil && len(h.program.Streams()) > 0:
 		tries = append([]string{fmt.Sprintf("settle send %s %s --wait", space, event(h.program, s))}, tries...)
 	}
 	return append(tries, "settle get "+space, "settle why "+space+" "+doc, "settle chaos kill --owner "+space)
+}
+
+// arguments returns a form of the arguments that a workflow needs, to fill in.
+func arguments(g *workflow.Graph) string {
+	var form []string
+	for _, p := range g.Funcs[0].Params {
+		if p.Default == nil {
+			form = append(form, fmt.Sprintf("%q: ...", p.Name))
+		}
+	}
+	if len(form) == 0 {
+		return ""
+	}
+	return quoted("{" + strings.Join(form, ", ") + "}")
 }
 
 // post returns a command that sends the suggested event over HTTP, "" if there is none.
