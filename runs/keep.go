@@ -70,7 +70,7 @@ func (h *host) keepSteps(id string, e *entry) {
 		}
 		first, total = page, total+size
 	}
-	if !snapshot.IsAbsent() && first == 0 { // the run can be made again from its first record
+	if !snapshot.IsAbsent() && first == 0 { // the run can be rebuilt from its first record
 		h.tx.Delete(snapshotDoc(id))
 		total -= len(snapshot.String())
 	}
