@@ -59,7 +59,7 @@ type Task[In, Out any] struct {
 	Progress Value
 }
 
-// ActionOption configures how tasks are performed. Package remote has further ones, for External.
+// ActionOption configures how tasks are performed. Package fleet has further ones, and package remote those of External.
 type ActionOption func(*tasks.Options)
 
 // Attempts sets the number of attempts before a task is given up. By default (0) an action is
@@ -82,22 +82,6 @@ func AtATime(n int) ActionOption { return func(o *tasks.Options) { o.AtATime = n
 // Default 24 hours; at most the last 1000 of the action in a space are kept. It has no effect on inputs, which
 // are kept until Forget.
 func Keep(d time.Duration) ActionOption { return func(o *tasks.Options) { o.Keep = d } }
-
-// FleetAtATime limits the tasks of the action that all workers of the deployment perform at the same time, in all spaces; 0 for no limit, the
-// default. It is an option of flow.Perform, too. See [docs/performers.md] about what is exact.
-//
-// [docs/performers.md]: https://github.com/settlehq/settle/blob/main/docs/performers.md#limits-of-the-fleet
-func FleetAtATime(n int) func(*tasks.Options) { return func(o *tasks.Options) { o.Fleet.AtATime = n } }
-
-// FleetRate limits the tasks of the action that all workers of the deployment begin per second, in all spaces; after a pause, up to those of
-// one second at once. 0 for no limit, the default. It is an option of flow.Perform, too.
-func FleetRate(perSecond float64) func(*tasks.Options) {
-	return func(o *tasks.Options) { o.Fleet.PerSecond = perSecond }
-}
-
-// FleetBy names a field of the input, or a keyword argument of a workflow's call. Tasks with different values of it do not share the limits
-// FleetAtATime and FleetRate: each value has them for itself.
-func FleetBy(field string) func(*tasks.Options) { return func(o *tasks.Options) { o.Fleet.By = field } }
 
 // Permanent marks an error of a performing function as final: the task is given up.
 func Permanent(err error) error { return tasks.Permanent(err) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/fleet"
 	"github.com/settlehq/settle/remote"
 	"github.com/settlehq/settle/settletest"
 	"github.com/settlehq/settle/space"
@@ -47,7 +48,7 @@ func shop(charger func(ctx context.Context, key string, c Charge) (Charged, erro
 	charge.Perform(p, charger,
 		settle.Attempts(3), settle.Backoff(time.Second, time.Minute), settle.Timeout(10*time.Second),
 		settle.AtATime(4), settle.Keep(7*24*time.Hour),
-		settle.FleetAtATime(2), settle.FleetRate(100), settle.FleetBy("card"))
+		fleet.AtATime(2), fleet.Rate(100), fleet.By("card"))
 	charge.Done(p, func(tx *settle.Tx, t settle.Task[Charge, Charged]) error {
 		orders.Update(tx, t.Key, func(o *Order) { o.Paid = string(t.State) })
 		return nil

@@ -22,7 +22,7 @@ type performers struct {
 	lasts  lasts
 }
 
-// lasts are the last answers to offers which are over, with the replies to them. A performer that has waited for the reply in vain, because
+// lasts are the last answers to offers which are over, with the replies to them. A performer that has waited too long for the reply, because
 // the end took long to store, sends its answer again, and is to learn that it counts.
 type lasts struct {
 	replies map[string]lastReply // by token

@@ -78,7 +78,7 @@ func (w *Workflows) External(name string, options ...settle.ActionOption) {
 	w.actions = append(w.actions, &space.ActionSpec{Name: name, External: true, Remote: o.Terms(), Fleet: o.Fleet})
 }
 
-// ActionOption configures an action. settle.FleetAtATime, settle.FleetRate and settle.FleetBy are options of it, too.
+// ActionOption configures an action. Package fleet has further ones.
 type ActionOption func(*tasks.Options)
 
 // AtATime limits the attempts of the action that run at the same time in one space; default 16.

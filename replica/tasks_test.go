@@ -149,7 +149,7 @@ func TestTaskDocs_OneOfAnotherOwnerHasAMarker(t *testing.T) {
 	}
 }
 
-// The changes are told once; at first, all tasks that exist.
+// The changes are returned once; at first, all tasks that exist.
 func TestTaskDocs_ChangesAreToldOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -22,16 +22,16 @@ type limit struct {
 	asked         time.Time
 	// has is what this member may use.
 	has int
-	// echoed is its claim in its last announcement that has come back. said are those after that, the oldest first.
+	// echoed is its claim in its last announcement that has come back. sent are those after that, the oldest first.
 	echoed int
-	said   []said
+	sent   []sent
 	// last is the last announcement, about is when it was last about a use.
 	last  model.LimitClaim
 	about time.Time
 }
 
-// said is an announcement that has not come back.
-type said struct {
+// sent is an announcement that has not come back.
+type sent struct {
 	beat  uint64
 	claim int
 }
@@ -174,7 +174,7 @@ func (r *Roster) may(name string, l *limit, now time.Time) int {
 	}
 	_, others := r.others(name, now)
 	bound := l.echoed
-	for _, s := range l.said {
+	for _, s := range l.sent {
 		bound = min(bound, s.claim)
 	}
 	l.has = min(max(l.has, min(bound, l.of-others)), l.of)
@@ -247,8 +247,8 @@ func (r *Roster) limitsDue(now time.Time) bool {
 	return false
 }
 
-// sayLimits puts the limits into this member's announcement.
-func (r *Roster) sayLimits(now time.Time) {
+// announceLimits puts the limits into this member's announcement.
+func (r *Roster) announceLimits(now time.Time) {
 	r.self.Limits = nil
 	for name, l := range r.limits { // any order: sorted below
 		if l.need(now) == 0 && now.Sub(l.about) >= keepsFor {
@@ -257,26 +257,26 @@ func (r *Roster) sayLimits(now time.Time) {
 		}
 		l.last = model.LimitClaim{Name: name, Want: l.want(now), Claim: r.fair(name, l, now)}
 		l.has = min(l.has, l.last.Claim)
-		l.said = append(l.said, said{r.self.Beat, l.last.Claim})
-		if len(l.said) > maxSaid { // the oldest are those of announcements that were not stored
-			l.said[1].claim = min(l.said[0].claim, l.said[1].claim)
-			l.said = l.said[1:]
+		l.sent = append(l.sent, sent{r.self.Beat, l.last.Claim})
+		if len(l.sent) > maxSent { // the oldest are those of announcements that were not stored
+			l.sent[1].claim = min(l.sent[0].claim, l.sent[1].claim)
+			l.sent = l.sent[1:]
 		}
 		r.self.Limits = append(r.self.Limits, l.last)
 	}
 	slices.SortFunc(r.self.Limits, func(a, b model.LimitClaim) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// maxSaid bounds the announcements of a limit that have not come back.
-const maxSaid = 64
+// maxSent bounds the announcements of a limit that have not come back.
+const maxSent = 64
 
 // limitsEchoed records that this member's own announcement has come back.
 func (r *Roster) limitsEchoed(m *model.Member, now time.Time) {
 	r.echoed = now
 	for _, l := range r.limits { // any order: each on its own
-		for len(l.said) > 0 && l.said[0].beat <= m.Beat {
-			l.echoed = l.said[0].claim
-			l.said = l.said[1:]
+		for len(l.sent) > 0 && l.sent[0].beat <= m.Beat {
+			l.echoed = l.sent[0].claim
+			l.sent = l.sent[1:]
 		}
 	}
 }

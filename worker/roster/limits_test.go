@@ -311,3 +311,27 @@ func TestLimit_CanBeLowered(t *testing.T) {
 		t.Errorf("%d of 3 are in use", s.used)
 	}
 }
+
+// A member that has not read an announcement, because a later one had replaced it, gives up what that has claimed when it reads the later one.
+func TestLimit_WhatWasClaimedInAMissedAnnouncementIsGivenUp(t *testing.T) {
+	f := newFleetOf(t, 1, 4, 2)
+	f.settle()
+	a, b := f.members[0], f.members[1]
+	a.Take("work", 4, 4, f.now)
+	f.announce(a)
+	for a.read < len(f.log) {
+		f.next(a)
+	}
+	b.read = len(f.log) // the bucket does not have the announcement of a any more
+	b.Take("work", 4, 4, f.now)
+	f.announce(b)
+	f.announce(a)
+	f.next(b)
+	if ok, _ := b.Take("work", 4, 4, f.now); !ok {
+		t.Fatal("the member has nothing though it knows of no claim")
+	}
+	f.next(b)
+	if ok, _ := b.Take("work", 4, 3, f.now); ok {
+		t.Error("the member takes more though it has read that another one claims all of it")
+	}
+}

@@ -192,6 +192,6 @@ func (r *Roster) Beat(left bool, now time.Time) model.Member {
 	}
 	slices.Sort(r.self.Holds)
 	slices.Sort(r.self.Wants)
-	r.sayLimits(now)
+	r.announceLimits(now)
 	return r.self
 }

@@ -156,7 +156,14 @@ func (p *Performer) within(ctx context.Context) (context.Context, context.Cancel
 	if timeout < 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the attempt took longer than %s", timeout))
+	return context.WithTimeoutCause(ctx, timeout, tookLonger(timeout))
+}
+
+// tookLonger is the error of an attempt that has reached its timeout. It is made for each attempt, and rarely printed.
+type tookLonger time.Duration
+
+func (d tookLonger) Error() string {
+	return "the attempt took longer than " + time.Duration(d).String()
 }
 
 // try makes an attempt, and turns a panic into an error.
