@@ -251,3 +251,28 @@ func TestPause_StartsOnlyWhatIsTriggered(t *testing.T) {
 		t.Errorf("%+v", turn)
 	}
 }
+
+// With the rule cancel only the newest run counts: what waits by the rule before that does not start after it.
+func TestCancel_TakesThePlaceOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	s, err := New("s", "n", Definition{Workflow: "w", Every: time.Minute, Overlap: Queue}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Moment{Now: noon + 60_000, Exists: func(string) bool { return false }}
+	s.Turn(m)
+	m.Now += 60_000
+	if s.Turn(m); s.Waiting != 1 {
+		t.Fatalf("%+v", s.State)
+	}
+	s.Overlap = Cancel
+	m.Now += 60_000
+	turn := s.Turn(m)
+	if turn.Start == nil || turn.Start.Run != "n-20261127T120300" || len(turn.Cancel) != 1 || s.Waiting != 0 || s.Skipped != 1 || s.Skip.Why != "run n-20261127T120300 starts in its place" {
+		t.Errorf("%+v %+v", turn, s.State)
+	}
+	s.Ended(turn.Start.Run, "done", m.Now)
+	if turn := s.Turn(m); turn.Start != nil {
+		t.Errorf("%+v", turn)
+	}
+}

@@ -169,6 +169,10 @@ func (s *Schedule) offer(rule Overlap, o Occurrence, m *Moment, t *Turn) *Refusa
 			return Refuse(Overlaps, "%d runs of the schedule are running; an occurrence cancels at most %d: cancel some", n, maxCancelled)
 		}
 		t.Cancel, s.Active = s.Active, nil
+		for _, w := range s.Queued { // by a rule before this one; it would start after what follows it
+			s.skip(w, Refuse(Overlaps, "run %s starts in its place", o.Run))
+		}
+		s.Queued = nil
 	default:
 		if !s.engaged() {
 			break

@@ -63,8 +63,6 @@ type clerk struct {
 	flows     map[string]*flow
 	starts    map[taskStart]*started
 	schedules map[string]*timetable
-	// gone are the runs that were removed.
-	gone int
 
 	// Of the transaction that is being taken:
 	c       *model.Commit

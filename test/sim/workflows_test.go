@@ -139,7 +139,7 @@ def run(n):
 def run(n, to):
     list = []
     for i in range(n):
-        v = attempt(child("leaf", {"n": i}, space = to))
+        v = attempt(retry(child("leaf", {"n": i + 1}, space = to), attempts = 2, backoff = "20ms"))
         list.append(v.value if v.ok else -1)
     both = parallel(child("leaf", {"n": n}), child("leaf", {"n": 5 if n == 2 else 3}, space = to, id = "shared"), on_error = "collect")
     for b in both:
@@ -158,7 +158,7 @@ def run(n, to):
 def run(n):
     if n % 2 == 0:
         return n
-    retry(act(at = "leaf", x = n), attempts = 2)
+    act(at = "leaf", x = n)
     return n
 `,
 	"slow":    "def run(n):\n    hold(at = \"slow\", x = n)\n    return n\n",
