@@ -62,8 +62,14 @@ func TestLoad_WhatTheLogDoesNotHaveIsAnError(t *testing.T) {
 
 func TestLoadAndChaos_BadOptionsEndWithCode2(t *testing.T) {
 	for _, args := range [][]string{
-		{"load", "space"}, {"load", "--rate", "0"}, {"load", "--rate", "NaN"}, {"load", "--rate", "1e9"}, {"load", "--for", "-1s"},
-		{"load", "a", "b", "{"}, {"chaos", "kill"}, {"chaos", "kill", "--owner", "a", "--worker", "w1"},
+		{"load", "space"},
+		{"load", "--rate", "0"},
+		{"load", "--rate", "NaN"},
+		{"load", "--rate", "1e9"},
+		{"load", "--for", "-1s"},
+		{"load", "a", "b", "{"},
+		{"chaos", "kill"},
+		{"chaos", "kill", "--owner", "a", "--worker", "w1"},
 	} {
 		want(t, 2, "", args...)
 	}
