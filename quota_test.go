@@ -28,8 +28,8 @@ func tenant(t *testing.T, url, user string) *settle.Client {
 	return d.Client()
 }
 
-// Tenants with accounts of their own have as much storage as their account: the events of one that has used it up are refused with an error that
-// says so, and the other's are handled as before.
+// Tenants with accounts of their own have as much storage as their account: the events of one that has used it up are refused with an error
+// that names the limit, and the other's are handled as before.
 func TestQuota_ATenantThatHasUsedItsStorageIsToldAndDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

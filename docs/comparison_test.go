@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The page has each of the rows E1 to E23, in order. What is said to be there is shown by a test that exists, and what is missing is named.
+// The page has each of the rows E1 to E23, in order. A feature that is there has a test that exists, and what is missing is named.
 func TestComparison_EachRowIsShownByATest(t *testing.T) {
 	all := rows(read(t, "comparison.md"))
 	if len(all) != 23 {

@@ -128,7 +128,7 @@ func TestRounds_ACircleThatConvergesIsNotHeldBack(t *testing.T) {
 	}
 }
 
-// While a circle is held back, a change with another origin passes at once, events read what is derived from the circle, and a reader is told
+// While a circle is held back, a change with another origin passes at once, events read what is derived from the circle, and a reader is notified
 // that a newer value is held back.
 func TestRounds_OnlyTheCircleIsHeldBack(t *testing.T) {
 	r := newRing(t, 2, 1<<40)

@@ -85,14 +85,17 @@ func (u *visitor) begins(command string) (out *terminal, ended <-chan int) {
 // shows waits until a terminal shows a text.
 func (u *visitor) shows(out *terminal, text string) {
 	u.Helper()
-	u.until(fmt.Sprintf("%q is shown:\n%s", text, out), func() bool { return strings.Contains(out.String(), text) })
+	u.until(fmt.Sprintf("%q is shown", text), func() bool { return strings.Contains(out.String(), text) }, out)
 }
 
-func (u *visitor) until(what string, is func() bool) {
+// until waits for a condition. If it does not come true, the terminals are printed.
+func (u *visitor) until(what string, is func() bool, terminals ...*terminal) {
 	u.Helper()
-	for begun := time.Now(); !is(); <-time.After(5 * time.Millisecond) {
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for begun := time.Now(); !is(); <-again.C {
 		if time.Since(begun) > 2*time.Minute {
-			u.Fatalf("not within two minutes: %s", what)
+			u.Fatalf("not within two minutes: %s\n%s", what, terminals)
 		}
 	}
 }
@@ -238,7 +241,11 @@ func TestFirstMinutes_EachStepOfTheTourWorks(t *testing.T) {
 		return len(wrong) == 0
 	})
 	u.does(0, "bad-1", "settle redrive fridge bad-1")
-	u.does(0, "dismissed", `settle dismiss fridge bad-1 --reason "a broken sensor"`)
+	u.until("the letter of the second attempt is listed", func() bool {
+		_, wrong := try(t, 0, "bad-1:r1 | 1 open", u.line("settle dead fridge")...)
+		return len(wrong) == 0
+	})
+	u.does(0, "dismissed", `settle dismiss fridge bad-1:r1 --reason "a broken sensor"`)
 }
 
 // The door of the page is created and tested, and a node that reads the clock is named, with its place, as the page shows it.

@@ -1,4 +1,4 @@
-// Package layered places the nodes of a graph in layers, so that edges lead forward and few of them cross. Who draws decides what a layer is: a
+// Package layered places the nodes of a graph in layers, so that edges lead forward and few of them cross. The caller decides what a layer is: a
 // row of a drawing from top to bottom, or a column of one from left to right. A layout follows from its arguments alone, so that the same graph
 // has the same drawing, and a small change of a graph usually a small one of its drawing.
 package layered

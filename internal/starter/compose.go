@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// passwordLine is a line of example.env with a password to be changed, introLine the lines of compose.yaml that say so.
+	// passwordLine is a line of example.env with a password to be changed, introLine that of compose.yaml which asks for it.
 	passwordLine = regexp.MustCompile(`(?m)^([A-Z_]+_PASSWORD)=.*$`)
 	introLine    = regexp.MustCompile(`(?m)^#   cp example\.env .*\n`)
 )
