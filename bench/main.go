@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"github.com/settlehq/settle/bench/events"
 	"github.com/settlehq/settle/bench/harness"
@@ -21,7 +22,7 @@ func main() {
 	if text := os.Getenv(harness.RoleEnv); text != "" {
 		exit(role(text))
 	}
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	exit(command(ctx, os.Args[1:]))
 }

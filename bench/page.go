@@ -19,7 +19,16 @@ const (
 	endMark   = "<!-- bench: end -->"
 )
 
-// writePage replaces the generated part of the page.
+// section precedes the generated part, where the page has none yet.
+const section = `
+## Beside other engines
+
+[bench](../bench/README.md) has the shapes, the engines and the method. A run counts only if each event took effect exactly once and in order, and
+each workflow gave its result with its number of actions: an engine that fails that has no figure.
+
+` + beginMark + endMark + "\n"
+
+// writePage replaces the generated part of the page, or adds it.
 func writePage(record, page string) error {
 	r, err := harness.Read(record)
 	if err != nil {
@@ -29,12 +38,17 @@ func writePage(record, page string) error {
 	if err != nil {
 		return err
 	}
-	before, rest, found := strings.Cut(string(text), beginMark)
-	_, after, ended := strings.Cut(rest, endMark)
-	if !found || !ended {
-		return fmt.Errorf("%s has no lines %q and %q", page, beginMark, endMark)
+	return os.WriteFile(page, []byte(withTables(string(text), r)), 0o644)
+}
+
+// withTables returns the page with the generated part.
+func withTables(text string, r *harness.Record) string {
+	if !strings.Contains(text, beginMark) {
+		text += section
 	}
-	return os.WriteFile(page, []byte(before+beginMark+"\n"+generate(r)+endMark+after), 0o644)
+	before, rest, _ := strings.Cut(text, beginMark)
+	_, after, _ := strings.Cut(rest, endMark)
+	return before + beginMark + "\n" + generate(r) + endMark + after
 }
 
 // generate returns the generated part.

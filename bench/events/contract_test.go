@@ -81,7 +81,7 @@ func TestContract_EveryEngineHandlesEachEventOnceAndInOrder(t *testing.T) {
 			case offered && err != nil:
 				t.Errorf("%s at %s: %v", e.Name(), shape.Name(), err)
 			case !offered && !errors.Is(err, ErrNotRun):
-				t.Errorf("%s does %s (%v), and says that it does not", e.Name(), shape.Name(), err)
+				t.Errorf("%s does %s (%v), and should refuse it", e.Name(), shape.Name(), err)
 			case offered && r.Units == 0:
 				t.Errorf("%s at %s has measured nothing", e.Name(), shape.Name())
 			}

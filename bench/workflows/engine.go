@@ -12,7 +12,7 @@ import (
 type Engine interface {
 	Name() string
 	About() string
-	// Start starts the engine at a site. An error that is ErrNotRun says that it cannot be run there.
+	// Start starts the engine at a site. An error that is ErrNotRun means that the engine cannot be run there.
 	Start(ctx context.Context, at *harness.Site, a *Actions) (System, error)
 }
 

@@ -96,7 +96,7 @@ var importRules = []importRule{
 
 	// Only bus speaks NATS.
 	{
-		in: []string{""}, except: []string{"bus", "test", "examples", "cmd/settle/verify"},
+		in: []string{""}, except: []string{"bench", "bus", "test", "examples", "cmd/settle/verify"},
 		never:   []string{"github.com/nats-io", "github.com/synadia-io"},
 		instead: "only bus/ speaks NATS: add what is missing there, behind an interface of the caller",
 	},

@@ -34,7 +34,7 @@ var people = regexp.MustCompile(`(?i)\b(?:person|people|users?|developers?|opera
 
 // plainPage reports whether the list applies to a page.
 func plainPage(path string) bool {
-	return slices.Contains([]string{"README.md", "AGENTS.md", "CONTRIBUTING.md", "deploy/README.md", "SECURITY.md", "ARCHITECTURE.md", "bench/peers/README.md", "space/testdata/README.md", "ledger/testdata/README.md"}, path) || strings.HasPrefix(path, "examples/") && strings.HasSuffix(path, ".md") || strings.HasPrefix(path, "internal/starter/") && strings.HasSuffix(path, ".md") ||
+	return slices.Contains([]string{"README.md", "AGENTS.md", "CONTRIBUTING.md", "deploy/README.md", "SECURITY.md", "ARCHITECTURE.md", "bench/README.md", "bench/peers/README.md", "space/testdata/README.md", "ledger/testdata/README.md"}, path) || strings.HasPrefix(path, "examples/") && strings.HasSuffix(path, ".md") || strings.HasPrefix(path, "internal/starter/") && strings.HasSuffix(path, ".md") ||
 		strings.HasPrefix(path, "docs/") && strings.HasSuffix(path, ".md") && !strings.HasPrefix(path, "docs/adr/")
 }
 

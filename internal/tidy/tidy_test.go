@@ -123,7 +123,7 @@ func check(t *testing.T, root string) []finding {
 // notOurs lists files of git, of builds and of runs, and the tree of deliberate violations next to this
 // file.
 var notOurs = []string{
-	".git", ".settle", "bin", "internal/tidy/testdata", "examples/performers/typescript/node_modules", "examples/performers/typescript/dist",
+	".git", ".settle", "bin", "bench/bin", "internal/tidy/testdata", "examples/performers/typescript/node_modules", "examples/performers/typescript/dist",
 }
 
 // readTree reads all text files under root.
