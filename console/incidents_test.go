@@ -242,7 +242,7 @@ func TestIncident_ABadDeploy(t *testing.T) {
 	})
 	w.names(w.clicks("dead letters"), "the shelf is empty", "cart-1")
 	w.names(w.clicks("Programs"), "quicker shelves", "ann", bad.Version, "Roll back")
-	w.names(sourceURL("cart", bad.Version)+"?against="+first.Version, "+ fail(", "the shelf is empty")
+	w.names(w.clicks("Programs", "difference"), "cart@"+bad.Version+" against "+first.Version, "+ fail(", "the shelf is empty")
 
 	broken, err := program.NewVersion(star.Source{Name: "cart", Entry: "cart.star", Files: map[string]string{"cart.star": "handle("}}, "ann", "", time.Now())
 	if err != nil {

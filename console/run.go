@@ -116,6 +116,9 @@ func (d *runData) Again() bool {
 	return d.Status.State == runs.Failed || d.Status.State == runs.Cancelled
 }
 
+// Shown is the time that the timeline shows.
+func (d *runData) Shown() time.Duration { return d.To.Sub(d.From) }
+
 // Deadline is when the run must have ended, zero if it has no deadline.
 func (d *runData) Deadline() time.Time { return msTime(d.Status.Timers[workflow.DeadlineTimer]) }
 

@@ -154,7 +154,7 @@ func TestSchedules_Actions(t *testing.T) {
 	w.changes("/schedules?space=a", func() {
 		w.acts("schedule-pause", what, url.Values{"why": {"a storm"}}, "settle schedule pause a nightly")
 	}, "1 schedule is paused")
-	w.want("/schedules?space=a", 200, "a storm", "Resume", "declared by the program")
+	w.want("/schedules?space=a", 200, "a storm", "Resume")
 	w.acts("schedule-resume", what, nil, "settle schedule resume a nightly")
 	w.until("/schedules?space=a", "nightly of a is next")
 	_, after := w.acts("schedule-trigger", what, nil, "settle schedule trigger a nightly")
