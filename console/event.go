@@ -85,7 +85,7 @@ func (l *eventLoader) load(ctx context.Context) (*shown, error) {
 }
 
 // treePatience is how long a tree is read before less of it is.
-const treePatience = 6 * time.Second
+const treePatience = 10 * time.Second
 
 // tree reads the tree; less of it if it cannot be read in time, as when the servers are busy.
 func (l *eventLoader) tree(ctx context.Context, client *settle.Client, ref history.EventRef) (*history.Tree, error) {
@@ -94,6 +94,9 @@ func (l *eventLoader) tree(ctx context.Context, client *settle.Client, ref histo
 		t, err := client.Tree(within, history.TreeQuery{Event: ref.Event, Space: ref.Space, Stream: ref.Stream, MaxEvents: l.most})
 		late := within.Err() != nil && ctx.Err() == nil
 		cancel()
+		if err == nil && t.More { // perhaps there is time for more next time
+			l.most = min(4*l.most, treeEvents)
+		}
 		if err == nil || !late || l.most <= leastEvents {
 			return t, err
 		}
@@ -343,6 +346,8 @@ func (d *eventData) title() (title, state string) {
 		return fmt.Sprintf("%s of the %s that %s caused failed", display.Grouped(failed), display.Count(others, "event"), name), "failed"
 	case open > 0:
 		return fmt.Sprintf("%s of the %s that %s caused %s open", display.Grouped(open), display.Count(others, "event"), name, map[bool]string{true: "is", false: "are"}[open == 1]), "waiting"
+	case d.Tree.More:
+		return fmt.Sprintf("%s was %s; %s that it caused were read, none of which has failed, and there are more", name, n.State, display.Count(others, "event")), "waiting"
 	case others == 0:
 		return fmt.Sprintf("%s was %s, and sent nothing", name, n.State), eventState(n.State)
 	}

@@ -15,6 +15,8 @@ import (
 const (
 	// takesEvery is how often workers are asked what takes time, and takesOver over what time that is counted.
 	takesEvery, takesOver = 2 * time.Second, 10 * time.Second
+	// takesAgain is when they are asked again if none has answered, as when the user of the console may not ask.
+	takesAgain = 30 * time.Second
 	// takesRows bounds the rows of the page, and takesWorkers the workers that are asked.
 	takesRows, takesWorkers = 12, 64
 )
@@ -48,6 +50,14 @@ type reading struct {
 	silent []string
 }
 
+// lasts is how long it is until the next reading.
+func (r *reading) lasts() time.Duration {
+	if len(r.tops) == 0 && len(r.silent) > 0 {
+		return takesAgain
+	}
+	return takesEvery
+}
+
 // takes has the newest readings.
 type takes struct {
 	mu       sync.Mutex
@@ -58,7 +68,7 @@ type takes struct {
 func (x *takes) now(ctx context.Context, c *Console, f *fleet.Fleet) *takesData {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if n := len(x.readings); n == 0 || time.Since(x.readings[n-1].at) >= takesEvery {
+	if n := len(x.readings); n == 0 || time.Since(x.readings[n-1].at) >= x.readings[n-1].lasts() {
 		x.readings = append(x.readings, c.readTakes(ctx, f))
 	}
 	newest := &x.readings[len(x.readings)-1]
