@@ -375,8 +375,11 @@ func (d *eventData) shown() *shown {
 	}
 	s.Title, s.State = d.title()
 	s.Parts = []part{
-		{ID: "seal", Template: "event-seal", Data: d}, {ID: "acts", Template: "event-acts", Data: d}, {ID: "cause", Template: "event-cause", Data: d},
-		{ID: "values", Template: "event-values", Data: d}, {ID: "tree", Template: "event-tree", Data: d},
+		{ID: "seal", Template: "event-seal", Data: d},
+		{ID: "acts", Template: "event-acts", Data: d},
+		{ID: "cause", Template: "event-cause", Data: d},
+		{ID: "values", Template: "event-values", Data: d},
+		{ID: "tree", Template: "event-tree", Data: d},
 	}
 	return s
 }

@@ -126,8 +126,12 @@ func (c *Console) fleetNow(ctx context.Context, q *query) (*shown, error) {
 		d.Worker = &d.Workers[slices.IndexFunc(d.Workers, func(r memberRow) bool { return r.Here })]
 	}
 	s := &shown{Name: "Fleet", CLI: "settle fleet", Data: d, Parts: []part{
-		{ID: "workers", Template: "fleet-workers", Data: d}, {ID: "worker", Template: "fleet-worker", Data: d}, {ID: "coordinators", Template: "fleet-coordinators", Data: d},
-		{ID: "partitions", Template: "fleet-partitions", Data: d}, {ID: "stuck", Template: "fleet-stuck", Data: d}, {ID: "takes", Template: "fleet-takes", Data: d.Takes},
+		{ID: "workers", Template: "fleet-workers", Data: d},
+		{ID: "worker", Template: "fleet-worker", Data: d},
+		{ID: "coordinators", Template: "fleet-coordinators", Data: d},
+		{ID: "partitions", Template: "fleet-partitions", Data: d},
+		{ID: "stuck", Template: "fleet-stuck", Data: d},
+		{ID: "takes", Template: "fleet-takes", Data: d.Takes},
 	}}
 	s.Title, s.State = d.title()
 	return s, nil

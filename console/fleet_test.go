@@ -30,8 +30,7 @@ func TestFleet_PlacementAndTakeover(t *testing.T) {
 func TestFleet_NamesWhatTakesTime(t *testing.T) {
 	p := office(nil)
 	p.Handle("slow", func(*settle.Tx, *settle.Event) (settle.Value, error) {
-		for until := time.Now().Add(30 * time.Millisecond); time.Now().Before(until); { // busy, not asleep
-		}
+		busy(30 * time.Millisecond)
 		return settle.Value{}, nil
 	})
 	w := operate(t, settle.Config{Programs: settle.Always(p)})

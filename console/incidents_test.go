@@ -57,7 +57,10 @@ func (w *world) watches(space, doc string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	watching.Go(func() { // ends with ctx
-		for range w.d.Client().Space(space).Watch(ctx, doc) { // any value
+		for _, err := range w.d.Client().Space(space).Watch(ctx, doc) {
+			if err != nil && ctx.Err() == nil {
+				w.Error(err)
+			}
 		}
 	})
 	w.Cleanup(func() { cancel(); watching.Wait() })
@@ -124,8 +127,7 @@ func busyOffice(t *testing.T, space func(i int) string) *world {
 	t.Helper()
 	p := office(nil)
 	p.Handle("slow", func(*settle.Tx, *settle.Event) (settle.Value, error) {
-		for until := time.Now().Add(5 * time.Millisecond); time.Now().Before(until); { // busy, not asleep
-		}
+		busy(5 * time.Millisecond)
 		return settle.Value{}, nil
 	})
 	w := operate(t, settle.Config{Programs: settle.Always(p)})

@@ -33,12 +33,14 @@ func harbour(t *testing.T, repaired *atomic.Bool) *settle.Program {
 	w.Starlark("shipping.star", []byte(shipping))
 	flow.Perform(w, "price", func(_ context.Context, in struct {
 		Item string `json:"item"`
-	}) (int, error) {
+	},
+	) (int, error) {
 		return 100 * len(in.Item), nil
 	})
 	flow.Perform(w, "ship", func(_ context.Context, in struct {
 		Cents int `json:"cents"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		if !repaired.Load() {
 			return "", &flow.Error{Type: "Storm", Message: "the port is closed"}
 		}

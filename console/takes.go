@@ -9,7 +9,6 @@ import (
 
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/questions"
-	"github.com/settlehq/settle/worker"
 )
 
 const (
@@ -115,8 +114,8 @@ func takesBetween(first, last *reading) *takesData {
 		}
 		over := now.Now.Sub(was.Now)
 		d.Over = max(d.Over, over)
-		d.Spaces = append(d.Spaces, costs(id, was.Spaces, now.Spaces, over)...)
-		d.Rows = append(d.Rows, costs(id, was.Nodes, now.Nodes, over)...)
+		d.Spaces = append(d.Spaces, costs(id, was, now, false, over)...)
+		d.Rows = append(d.Rows, costs(id, was, now, true, over)...)
 	}
 	d.Spaces, d.Rows = mostTime(d.Spaces, 5), mostTime(d.Rows, takesRows)
 	return d
@@ -129,8 +128,12 @@ func mostTime(rows []takesRow, n int) []takesRow {
 	return rows[:min(n, len(rows))]
 }
 
-// costs returns what was added to counts.
-func costs(id string, before, after []worker.Usage, over time.Duration) (rows []takesRow) {
+// costs returns what was added to the counts of spaces, or of nodes and handlers.
+func costs(id string, was, now *questions.Top, nodes bool, over time.Duration) (rows []takesRow) {
+	before, after := was.Spaces, now.Spaces
+	if nodes {
+		before, after = was.Nodes, now.Nodes
+	}
 	type key struct {
 		space, node string
 		handler     bool
