@@ -174,7 +174,7 @@ func TestIncident_ACircle(t *testing.T) {
 	w.names(w.clicks("why"), "circle")
 }
 
-// A lagging coordinator: the fleet says that it is behind, and the event that waits says that a coordinator is to deliver it.
+// A lagging coordinator: the fleet names the partition that it has not released, and the event that waits names the coordinator.
 func TestIncident_ALaggingCoordinator(t *testing.T) {
 	var slow atomic.Bool
 	slow.Store(true)
