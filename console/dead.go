@@ -306,7 +306,7 @@ func previewDead(verb string) func(context.Context, *act) (*preview, error) {
 		for _, r := range matchDead(rows, a.Visitor.MayOperate, space, stream, text, group) {
 			set.letters = append(set.letters, model.DeadName{Space: r.Space, Stream: r.Stream, Event: r.Event})
 		}
-		what := "all that is open"
+		what := "all that is open" + chosen(space, stream, text)
 		if group != "" && len(set.letters) > 0 {
 			r := matchDead(rows, a.Visitor.MayOperate, space, stream, text, group)[0]
 			what = fmt.Sprintf("%s: %s", r.Stream, r.cause)
@@ -314,6 +314,20 @@ func previewDead(verb string) func(context.Context, *act) (*preview, error) {
 		}
 		return a.freeze(set, what)
 	}
+}
+
+// chosen says by what letters were chosen.
+func chosen(space, stream, text string) (words string) {
+	if stream != "" {
+		words += " of stream " + stream
+	}
+	if space != "" {
+		words += " in space " + space
+	}
+	if text != "" {
+		words += fmt.Sprintf(" with %q in the error", text)
+	}
+	return words
 }
 
 // longestPart is the longest part of a cause that all its errors contain.

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"html/template"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,6 +61,19 @@ type findingRow struct {
 	Key        string
 	Commands   []string // in its advice
 	URL        string   // the page of this console that shows more
+}
+
+// ticks is a text whose parts between backticks are code.
+func ticks(text string) template.HTML {
+	var b strings.Builder
+	for i, part := range strings.Split(text, "`") {
+		part = template.HTMLEscapeString(part)
+		if i%2 == 1 {
+			part = "<code>" + part + "</code>"
+		}
+		b.WriteString(part)
+	}
+	return template.HTML(b.String()) //nolint:gosec // escaped
 }
 
 // doctorData is what the page shows.

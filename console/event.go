@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/lineage"
@@ -19,6 +21,8 @@ import (
 const (
 	// treeEvents bounds the tree of a page, and treeRows the rows that are shown of it.
 	treeEvents, treeRows = 1000, 300
+	// leastEvents is how many events of a tree are read at least.
+	leastEvents = 20
 	// unfolded is up to how many events a tree is shown whole, and alike how many of the children of an event that are well are shown beyond.
 	unfolded, alike = 150, 5
 	// questioned is how many open events the workers are questioned about.
@@ -32,7 +36,7 @@ func eventPage() page {
 			if err := errors.Join(need("space", q.Path("space")), need("stream", q.Path("stream"))); err != nil {
 				return view{}, err
 			}
-			l := &eventLoader{c: c, q: q}
+			l := &eventLoader{c: c, q: q, most: treeEvents}
 			return view{load: l.load, every: time.Second}, nil
 		},
 	}
@@ -45,6 +49,7 @@ type eventLoader struct {
 	last *shown
 	at   time.Time
 	end  bool // the tree has settled
+	most int  // events that are read
 }
 
 // settledAge is how old the tree of an event may be whose tree has settled: a redrive is all that can come.
@@ -63,7 +68,7 @@ func (l *eventLoader) load(ctx context.Context) (*shown, error) {
 		return nil, err
 	}
 	ref := history.EventRef{Space: space, Stream: l.q.Path("stream"), Event: l.q.Path("event")}
-	t, err := client.Tree(ctx, history.TreeQuery{Event: ref.Event, Space: ref.Space, Stream: ref.Stream, MaxEvents: treeEvents})
+	t, err := l.tree(ctx, client, ref)
 	if err != nil {
 		return nil, noEvent(ref, err)
 	}
@@ -77,6 +82,26 @@ func (l *eventLoader) load(ctx context.Context) (*shown, error) {
 	s := d.shown()
 	l.last, l.at, l.end = s, time.Now(), t.Settled && !t.More
 	return s, nil
+}
+
+// treePatience is how long a tree is read before less of it is.
+const treePatience = 10 * time.Second
+
+// tree reads the tree; less of it if it cannot be read in time, as when the servers are busy.
+func (l *eventLoader) tree(ctx context.Context, client *settle.Client, ref history.EventRef) (*history.Tree, error) {
+	for {
+		within, cancel := context.WithTimeout(ctx, treePatience)
+		t, err := client.Tree(within, history.TreeQuery{Event: ref.Event, Space: ref.Space, Stream: ref.Stream, MaxEvents: l.most})
+		late := within.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil && t.More { // perhaps there is time for more next time
+			l.most = min(4*l.most, treeEvents)
+		}
+		if err == nil || !late || l.most <= leastEvents {
+			return t, err
+		}
+		l.most = max(l.most/8, leastEvents)
+	}
 }
 
 // noEvent makes the error about an event that is not known one for a person.
@@ -312,7 +337,7 @@ func (d *eventData) title() (title, state string) {
 	}
 	if !n.State.Ended() {
 		if w := d.Why[n.EventRef]; w != nil {
-			return fmt.Sprintf("%s is %s: %s", name, n.State, w.Reason), eventState(n.State)
+			return fmt.Sprintf("%s is %s: %s", name, n.State, plainReason(w.Reason)), eventState(n.State)
 		}
 		return fmt.Sprintf("%s is %s", name, n.State), eventState(n.State)
 	}
@@ -321,11 +346,19 @@ func (d *eventData) title() (title, state string) {
 		return fmt.Sprintf("%s of the %s that %s caused failed", display.Grouped(failed), display.Count(others, "event"), name), "failed"
 	case open > 0:
 		return fmt.Sprintf("%s of the %s that %s caused %s open", display.Grouped(open), display.Count(others, "event"), name, map[bool]string{true: "is", false: "are"}[open == 1]), "waiting"
+	case d.Tree.More:
+		return fmt.Sprintf("%s was %s; %s that it caused were read, none of which has failed, and there are more", name, n.State, display.Count(others, "event")), "waiting"
 	case others == 0:
 		return fmt.Sprintf("%s was %s, and sent nothing", name, n.State), eventState(n.State)
 	}
 	return fmt.Sprintf("%s was %s, and so was all that it caused: %s", name, n.State, display.Count(others, "event")), eventState(n.State)
 }
+
+// asIs matches what a reason says before the reason: that the event waits, and what the space does.
+var asIs = regexp.MustCompile(`^it waits, and the space is (?:running|awake|asleep|loading): (?:the space does not answer: )?`)
+
+// plainReason is a reason without what the page says already.
+func plainReason(reason string) string { return asIs.ReplaceAllString(reason, "") }
 
 func endWord(s lineage.State) string {
 	if s == lineage.Failed {
@@ -342,8 +375,11 @@ func (d *eventData) shown() *shown {
 	}
 	s.Title, s.State = d.title()
 	s.Parts = []part{
-		{ID: "seal", Template: "event-seal", Data: d}, {ID: "acts", Template: "event-acts", Data: d}, {ID: "cause", Template: "event-cause", Data: d},
-		{ID: "values", Template: "event-values", Data: d}, {ID: "tree", Template: "event-tree", Data: d},
+		{ID: "seal", Template: "event-seal", Data: d},
+		{ID: "acts", Template: "event-acts", Data: d},
+		{ID: "cause", Template: "event-cause", Data: d},
+		{ID: "values", Template: "event-values", Data: d},
+		{ID: "tree", Template: "event-tree", Data: d},
 	}
 	return s
 }
@@ -468,7 +504,7 @@ func (d *eventData) row(n *history.TreeNode, depth int) treeRow {
 		r.Text = strings.TrimPrefix(r.Text+", "+fmt.Sprintf("%d attempts", n.Attempts), ", ")
 	}
 	if w := d.Why[n.EventRef]; w != nil {
-		r.Why = w.Reason
+		r.Why = plainReason(w.Reason)
 		if w.Ahead > 0 {
 			r.Why += fmt.Sprintf("; %s before it", display.Count(w.Ahead, "event"))
 		}
@@ -486,6 +522,14 @@ func (d *eventData) row(n *history.TreeNode, depth int) treeRow {
 		r.Late = duration(n.Ended.Sub(n.Sent))
 	}
 	return r
+}
+
+// due is when an event is due that waits for its time, "" for others.
+func (r *treeRow) due() string {
+	if r.Until.IsZero() || !r.Ended.IsZero() {
+		return ""
+	}
+	return "due " + r.Until.UTC().Format("2006-01-02 15:04:05")
 }
 
 // axis places events in time. Pauses in which nothing was under way are cut.
@@ -670,7 +714,7 @@ func drawTree(rows []treeRow) treeGraph {
 	for i := range rows {
 		r := &rows[i]
 		x := 8 + r.Depth*(treeBoxWidth+treeGapX)
-		b := treeBox{X: x, Y: y[i], Mark: r.Mark, Word: r.Word, Line1: cut(r.Name, 24), Line2: cut(cmp.Or(r.Why, r.Late, r.Event), 26), URL: r.URL, Key: r.Key, Title: r.Event, Rest: r.Rest}
+		b := treeBox{X: x, Y: y[i], Mark: r.Mark, Word: r.Word, Line1: cut(r.Name, 24), Line2: cut(cmp.Or(r.Why, r.Late, r.due(), r.Event), 26), URL: r.URL, Key: r.Key, Title: r.Event, Rest: r.Rest}
 		if r.Rest {
 			b.Line1, b.Line2, b.URL = fmt.Sprintf("%s more", display.Grouped(r.Folded)), cut(r.Text, 26), cmp.Or(r.OpenURL, r.URL)
 		} else if r.Folded > 0 {

@@ -146,7 +146,7 @@ func previewCancel(ctx context.Context, a *act) (*preview, error) {
 	}
 	return &preview{
 		Title: "Cancel " + t.Root.Event, Button: "Cancel the event", Grave: true, Back: a.eventBack(), CLI: "settle cancel " + shellWord(t.Root.Event) + " --space " + t.Root.Space,
-		Text: "It is not handled, and gets a receipt that says so. The log of its space decides whether the cancellation or the handling came first. This cannot be undone.",
+		Text: "It is not handled, and its receipt is cancelled. The log of its space decides whether the cancellation or the handling came first. This cannot be undone.",
 		Ask:  []field{{Name: "reason", Label: "Reason", Value: "by an operator", Hint: "is stored in the receipt"}},
 	}, nil
 }

@@ -126,8 +126,12 @@ func (c *Console) fleetNow(ctx context.Context, q *query) (*shown, error) {
 		d.Worker = &d.Workers[slices.IndexFunc(d.Workers, func(r memberRow) bool { return r.Here })]
 	}
 	s := &shown{Name: "Fleet", CLI: "settle fleet", Data: d, Parts: []part{
-		{ID: "workers", Template: "fleet-workers", Data: d}, {ID: "worker", Template: "fleet-worker", Data: d}, {ID: "coordinators", Template: "fleet-coordinators", Data: d},
-		{ID: "partitions", Template: "fleet-partitions", Data: d}, {ID: "stuck", Template: "fleet-stuck", Data: d}, {ID: "takes", Template: "fleet-takes", Data: d.Takes},
+		{ID: "workers", Template: "fleet-workers", Data: d},
+		{ID: "worker", Template: "fleet-worker", Data: d},
+		{ID: "coordinators", Template: "fleet-coordinators", Data: d},
+		{ID: "partitions", Template: "fleet-partitions", Data: d},
+		{ID: "stuck", Template: "fleet-stuck", Data: d},
+		{ID: "takes", Template: "fleet-takes", Data: d.Takes},
 	}}
 	s.Title, s.State = d.title()
 	return s, nil
@@ -208,7 +212,7 @@ func (r *memberRow) Noted() (list []string) {
 		list = append(list, "its NATS user lacks a permission: "+g.Denied)
 	}
 	if g.Abandoned > 0 {
-		list = append(list, display.Count(g.Abandoned, "call")+" of application code were given up and have not returned")
+		list = append(list, map[bool]string{true: "1 call of application code was given up and has", false: display.Count(g.Abandoned, "call") + " of application code were given up and have"}[g.Abandoned == 1]+" not returned")
 	}
 	list = append(list, g.Unrunnable...)
 	if r.Ahead > time.Second {

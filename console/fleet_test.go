@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/internal/audit"
 )
 
-// The fleet shows which worker serves what, a worker's load, and who takes over when one is killed.
+// The fleet shows which worker serves what, a worker's load, and the worker that takes over when one is killed.
 func TestFleet_PlacementAndTakeover(t *testing.T) {
 	w := operate(t, settle.Config{Programs: settle.Always(office(nil)), Workers: 2})
 	w.send("a", "add", "a1", 1)
@@ -30,8 +30,7 @@ func TestFleet_PlacementAndTakeover(t *testing.T) {
 func TestFleet_NamesWhatTakesTime(t *testing.T) {
 	p := office(nil)
 	p.Handle("slow", func(*settle.Tx, *settle.Event) (settle.Value, error) {
-		for until := time.Now().Add(30 * time.Millisecond); time.Now().Before(until); { // busy, not asleep
-		}
+		busy(30 * time.Millisecond)
 		return settle.Value{}, nil
 	})
 	w := operate(t, settle.Config{Programs: settle.Always(p)})
@@ -54,7 +53,7 @@ func TestFleet_OfNoWorker(t *testing.T) {
 	w.want("/fleet", 200, "No worker has joined", "settle dev")
 }
 
-// The doctor's findings are the same as those of settle doctor, the bad ones first, with what to do; without the means, the page says so.
+// The doctor's findings are the same as those of settle doctor, the bad ones first, with what to do; without the means, the page has none.
 func TestDoctor_ShowsFindings(t *testing.T) {
 	w := operate(t, settle.Config{Programs: settle.Always(office(nil))})
 	r, err := w.c.cfg.Examine(t.Context())
@@ -120,7 +119,7 @@ func TestOperations_Broken(t *testing.T) {
 	}
 	w.server.Shutdown()
 	for _, path := range pages {
-		w.eventually(path+" says that it is old", func() bool {
+		w.eventually(path+" is marked as old", func() bool {
 			answer, text := w.get(path)
 			return answer.StatusCode == 200 && strings.Contains(text, `id="page" class="old"`)
 		})

@@ -57,7 +57,10 @@ func (w *world) watches(space, doc string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	watching.Go(func() { // ends with ctx
-		for range w.d.Client().Space(space).Watch(ctx, doc) { // any value
+		for _, err := range w.d.Client().Space(space).Watch(ctx, doc) {
+			if err != nil && ctx.Err() == nil {
+				w.Error(err)
+			}
 		}
 	})
 	w.Cleanup(func() { cancel(); watching.Wait() })
@@ -124,8 +127,7 @@ func busyOffice(t *testing.T, space func(i int) string) *world {
 	t.Helper()
 	p := office(nil)
 	p.Handle("slow", func(*settle.Tx, *settle.Event) (settle.Value, error) {
-		for until := time.Now().Add(5 * time.Millisecond); time.Now().Before(until); { // busy, not asleep
-		}
+		busy(5 * time.Millisecond)
 		return settle.Value{}, nil
 	})
 	w := operate(t, settle.Config{Programs: settle.Always(p)})
@@ -172,7 +174,7 @@ func TestIncident_ACircle(t *testing.T) {
 	w.names(w.clicks("why"), "circle")
 }
 
-// A lagging coordinator: the fleet says that it is behind, and the event that waits says that a coordinator is to deliver it.
+// A lagging coordinator: the fleet names the partition that it has not released, and the event that waits names the coordinator.
 func TestIncident_ALaggingCoordinator(t *testing.T) {
 	var slow atomic.Bool
 	slow.Store(true)
@@ -242,7 +244,7 @@ func TestIncident_ABadDeploy(t *testing.T) {
 	})
 	w.names(w.clicks("dead letters"), "the shelf is empty", "cart-1")
 	w.names(w.clicks("Programs"), "quicker shelves", "ann", bad.Version, "Roll back")
-	w.names(sourceURL("cart", bad.Version)+"?against="+first.Version, "+ fail(", "the shelf is empty")
+	w.names(w.clicks("Programs", "difference"), "cart@"+bad.Version+" against "+first.Version, "+ fail(", "the shelf is empty")
 
 	broken, err := program.NewVersion(star.Source{Name: "cart", Entry: "cart.star", Files: map[string]string{"cart.star": "handle("}}, "ann", "", time.Now())
 	if err != nil {

@@ -42,6 +42,7 @@ func operatingActions() []action {
 func operatingFuncs() template.FuncMap {
 	return template.FuncMap{
 		"runURL": runURL, "runState": runState, "programURL": programURL, "sourceURL": sourceURL, "deadState": deadState, "eventState": eventState,
-		"half": func(n int) int { return n / 2 },
+		"ticks": ticks,
+		"half":  func(n int) int { return n / 2 },
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"html"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -221,8 +220,10 @@ func (w *world) opens(d *doors) (open func()) {
 	return open
 }
 
-// drained reads a body.
-func drained(r *http.Response) string {
-	text, _ := io.ReadAll(r.Body) // what there is
-	return string(text)
+// busy computes for a while, as a slow handler does.
+func busy(d time.Duration) (turns int) {
+	for until := time.Now().Add(d); time.Now().Before(until); turns++ {
+		continue
+	}
+	return turns
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,6 +58,9 @@ type ruleRow struct {
 	Back     program.Target
 	CanBack  bool
 }
+
+// Part is what the names of the spaces have in common, for a search.
+func (r *ruleRow) Part() string { return strings.Trim(r.Spaces, "*") }
 
 // programsData is what the pages of programs show.
 type programsData struct {

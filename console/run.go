@@ -116,6 +116,9 @@ func (d *runData) Again() bool {
 	return d.Status.State == runs.Failed || d.Status.State == runs.Cancelled
 }
 
+// Shown is the time that the timeline shows.
+func (d *runData) Shown() time.Duration { return d.To.Sub(d.From) }
+
 // Deadline is when the run must have ended, zero if it has no deadline.
 func (d *runData) Deadline() time.Time { return msTime(d.Status.Timers[workflow.DeadlineTimer]) }
 
@@ -149,9 +152,15 @@ func (d *runData) shown() *shown {
 	}
 	s.Title, s.State = d.title()
 	s.Parts = []part{
-		{ID: "facts", Template: "run-facts", Data: d}, {ID: "acts", Template: "run-acts", Data: d}, {ID: "outcome", Template: "run-outcome", Data: d},
-		{ID: "waits", Template: "run-waits", Data: d}, {ID: "drawing", Template: "run-drawing", Data: d}, {ID: "outline", Template: "run-outline", Data: d},
-		{ID: "node", Template: "run-node", Data: d}, {ID: "timeline", Template: "run-timeline", Data: d}, {ID: "family", Template: "run-family", Data: d},
+		{ID: "facts", Template: "run-facts", Data: d},
+		{ID: "acts", Template: "run-acts", Data: d},
+		{ID: "outcome", Template: "run-outcome", Data: d},
+		{ID: "waits", Template: "run-waits", Data: d},
+		{ID: "drawing", Template: "run-drawing", Data: d},
+		{ID: "outline", Template: "run-outline", Data: d},
+		{ID: "node", Template: "run-node", Data: d},
+		{ID: "timeline", Template: "run-timeline", Data: d},
+		{ID: "family", Template: "run-family", Data: d},
 		{ID: "steps", Template: "run-steps", Data: d},
 	}
 	return s
@@ -197,7 +206,7 @@ type waitRow struct {
 	Again        int
 	Failed       []string // why attempts are repeated, the first few
 	Since, Until time.Time
-	Until_       string // what happens then
+	Then         string // what happens at Until
 	Signal       string
 	Attempt      int
 	Child        *runs.RunName
@@ -211,9 +220,6 @@ func (w *waitRow) Share() int {
 	}
 	return 100 * w.Got / w.Need
 }
-
-// maxWaits bounds what is listed.
-const maxWaits = 30
 
 // waits groups what the run waits for by node.
 func (d *runData) waits() {
@@ -265,16 +271,16 @@ func (w *waitRow) add(s *runs.Status, o *workflow.Open) {
 			w.State = "running"
 		}
 		if o.Retry {
-			w.State, w.Until, w.Until_ = "parked", msTime(s.Timers["retry "+o.ID]), "the next attempt"
+			w.State, w.Until, w.Then = "parked", msTime(s.Timers["retry "+o.ID]), "the next attempt"
 		}
 	case o.Signal != "":
 		w.What, w.Signal = "signal "+o.Signal, o.Signal
 		if at, set := s.Timers[o.ID]; set {
-			w.Until, w.Until_ = msTime(at), "a TimeoutError"
+			w.Until, w.Then = msTime(at), "a TimeoutError"
 		}
 	default:
 		w.What = "a sleep"
-		w.Until, w.Until_ = msTime(s.Timers[o.ID]), "it goes on"
+		w.Until, w.Then = msTime(s.Timers[o.ID]), "it goes on"
 	}
 	if o.Failed != "" {
 		if w.Again++; len(w.Failed) < 3 {

@@ -80,7 +80,7 @@ func previewSignal(ctx context.Context, a *act) (*preview, error) {
 	signal := a.Get("signal")
 	p := &preview{
 		Title: fmt.Sprintf("Send a signal to %s", s.ID), Button: "Send the signal", Back: a.runBack(), CLI: a.runCommand("signal", cmp.Or(signal, "SIGNAL"), "VALUE"),
-		Text: "The run receives it when it waits for a signal of that name. Until then it is kept. It cannot be taken back.",
+		Text: "The run receives it when it waits for a signal of that name. Until then it is kept. It cannot be undone.",
 		Ask:  []field{{Name: "value", Label: "Value", Hint: "JSON, such as \"ann\" or {\"by\": \"ann\"}; empty for none"}},
 	}
 	if signal != "" {

@@ -33,12 +33,14 @@ func harbour(t *testing.T, repaired *atomic.Bool) *settle.Program {
 	w.Starlark("shipping.star", []byte(shipping))
 	flow.Perform(w, "price", func(_ context.Context, in struct {
 		Item string `json:"item"`
-	}) (int, error) {
+	},
+	) (int, error) {
 		return 100 * len(in.Item), nil
 	})
 	flow.Perform(w, "ship", func(_ context.Context, in struct {
 		Cents int `json:"cents"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		if !repaired.Load() {
 			return "", &flow.Error{Type: "Storm", Message: "the port is closed"}
 		}
@@ -154,7 +156,7 @@ func TestSchedules_Actions(t *testing.T) {
 	w.changes("/schedules?space=a", func() {
 		w.acts("schedule-pause", what, url.Values{"why": {"a storm"}}, "settle schedule pause a nightly")
 	}, "1 schedule is paused")
-	w.want("/schedules?space=a", 200, "a storm", "Resume", "declared by the program")
+	w.want("/schedules?space=a", 200, "a storm", "Resume")
 	w.acts("schedule-resume", what, nil, "settle schedule resume a nightly")
 	w.until("/schedules?space=a", "nightly of a is next")
 	_, after := w.acts("schedule-trigger", what, nil, "settle schedule trigger a nightly")

@@ -172,11 +172,8 @@ func rowOfSchedule(space string, x *flow.ScheduleState) scheduleRow {
 	if x.Last != nil {
 		r.LastState, r.LastStarted = runState(runs.State(x.Last.State)), msTime(x.Last.Started)
 	}
-	switch {
-	case x.Changed:
+	if x.Changed {
 		r.Declared = "declared by the program, changed since"
-	case x.Declared != "":
-		r.Declared = "declared by the program"
 	}
 	return r
 }

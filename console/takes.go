@@ -9,12 +9,13 @@ import (
 
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/questions"
-	"github.com/settlehq/settle/worker"
 )
 
 const (
 	// takesEvery is how often workers are asked what takes time, and takesOver over what time that is counted.
 	takesEvery, takesOver = 2 * time.Second, 10 * time.Second
+	// takesAgain is when they are asked again if none has answered, as when the user of the console may not ask.
+	takesAgain = 30 * time.Second
 	// takesRows bounds the rows of the page, and takesWorkers the workers that are asked.
 	takesRows, takesWorkers = 12, 64
 )
@@ -48,6 +49,14 @@ type reading struct {
 	silent []string
 }
 
+// lasts is how long it is until the next reading.
+func (r *reading) lasts() time.Duration {
+	if len(r.tops) == 0 && len(r.silent) > 0 {
+		return takesAgain
+	}
+	return takesEvery
+}
+
 // takes has the newest readings.
 type takes struct {
 	mu       sync.Mutex
@@ -58,7 +67,7 @@ type takes struct {
 func (x *takes) now(ctx context.Context, c *Console, f *fleet.Fleet) *takesData {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if n := len(x.readings); n == 0 || time.Since(x.readings[n-1].at) >= takesEvery {
+	if n := len(x.readings); n == 0 || time.Since(x.readings[n-1].at) >= x.readings[n-1].lasts() {
 		x.readings = append(x.readings, c.readTakes(ctx, f))
 	}
 	newest := &x.readings[len(x.readings)-1]
@@ -105,8 +114,8 @@ func takesBetween(first, last *reading) *takesData {
 		}
 		over := now.Now.Sub(was.Now)
 		d.Over = max(d.Over, over)
-		d.Spaces = append(d.Spaces, costs(id, was.Spaces, now.Spaces, over)...)
-		d.Rows = append(d.Rows, costs(id, was.Nodes, now.Nodes, over)...)
+		d.Spaces = append(d.Spaces, costs(id, was, now, false, over)...)
+		d.Rows = append(d.Rows, costs(id, was, now, true, over)...)
 	}
 	d.Spaces, d.Rows = mostTime(d.Spaces, 5), mostTime(d.Rows, takesRows)
 	return d
@@ -119,8 +128,12 @@ func mostTime(rows []takesRow, n int) []takesRow {
 	return rows[:min(n, len(rows))]
 }
 
-// costs returns what was added to counts.
-func costs(id string, before, after []worker.Usage, over time.Duration) (rows []takesRow) {
+// costs returns what was added to the counts of spaces, or of nodes and handlers.
+func costs(id string, was, now *questions.Top, nodes bool, over time.Duration) (rows []takesRow) {
+	before, after := was.Spaces, now.Spaces
+	if nodes {
+		before, after = was.Nodes, now.Nodes
+	}
 	type key struct {
 		space, node string
 		handler     bool

@@ -20,6 +20,8 @@ const (
 	// searched is how many spaces a search for runs or schedules reads, and searches how many at a time. A space is read for a single document,
 	// from its checkpoint and the log after it.
 	searched, searches = 300, 16
+	// describedSpaces is in how many spaces a search reads the attributes of runs although it does not ask for any.
+	describedSpaces = 40
 	// runsPerPage is how many runs a page lists.
 	runsPerPage = 100
 	// withoutRuns is how long a space without runs is not read again by a search in all spaces.
@@ -141,6 +143,11 @@ type workflowsData struct {
 	Any            bool     // there are runs, whatever the filter
 }
 
+// Attributed reports whether a run of the list has attributes, or a parent.
+func (d *workflowsData) Attributed() bool {
+	return slices.ContainsFunc(d.Rows, func(r runRow) bool { return r.Attributes != "" || r.Parent != nil })
+}
+
 // workflows loads the list of runs.
 func (c *Console) workflows(ctx context.Context, q *query) (*shown, error) {
 	f, err := runFilter(q, time.Now())
@@ -220,7 +227,7 @@ func (c *Console) searchRuns(ctx context.Context, q *query, f *runs.Filter, d *w
 		if !d.One && c.without.has("runs "+spaces[i]) {
 			return nil
 		}
-		err := found[i].read(ctx, c.cfg.Bus, spaces[i], every, d.One)
+		err := found[i].read(ctx, c.cfg.Bus, spaces[i], every, len(spaces) <= describedSpaces)
 		if err == nil && !found[i].any {
 			c.without.add("runs " + spaces[i])
 		}

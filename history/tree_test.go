@@ -81,6 +81,24 @@ func TestTree_HasTheStateOfEachEvent(t *testing.T) {
 	})
 }
 
+// A timer is in the same state in its own tree as in that of the event that has set it.
+func TestTree_OfATimerHasTheStateOfTheTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.Send("a", "alarm", "e1")
+		w.rest()
+		timer := w.wantShape(history.TreeQuery{Event: "e1"}, "a:handled(a:waiting)").Root.Caused[0]
+		own := w.wantShape(history.TreeQuery{Event: timer.Event}, "a:waiting").Root
+		if !own.Until.Equal(timer.Until) || own.Until.IsZero() {
+			t.Errorf("it is due at %v, and as a child at %v", own.Until, timer.Until)
+		}
+		w.Send("a", "calm", "e2")
+		w.rest()
+		w.wantShape(history.TreeQuery{Event: timer.Event}, "a:cancelled")
+	})
+}
+
 func TestTree_AnUncommittedSendIsDroppedOnceThatIsCertain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
