@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/baggage"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle"
@@ -20,6 +22,7 @@ import (
 	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/internal/telemetry/recent"
+	"github.com/settlehq/settle/model"
 )
 
 // traced is a deployment whose spans are kept.
@@ -432,6 +435,56 @@ func TestTrace_BaggageTravelsWithEvents(t *testing.T) {
 	}
 	if got := <-seen; got != "seven" {
 		t.Errorf("the action of the other space has the tenant %q", got)
+	}
+}
+
+// What the sampler leaves out has no spans, and everything that it causes is left out with it, in other spaces and in actions, too.
+func TestTrace_WhatIsNotSampledIsPassedOn(t *testing.T) {
+	t.Parallel()
+	p := settle.NewProgram("ship")
+	seen := make(chan trace.SpanContext, 10)
+	ship := settle.NewAction[int, string]("ship")
+	p.Handle("order", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+		tx.Send("store", "pack", nil)
+		return settle.Value{}, nil
+	})
+	p.Handle("pack", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+		ship.Start(tx, "1", 1)
+		return settle.Value{}, nil
+	})
+	ship.Perform(p, func(ctx context.Context, _ string, _ int) (string, error) {
+		seen <- trace.SpanContextFromContext(ctx)
+		return "", nil
+	})
+	ended := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample())), sdktrace.WithSpanProcessor(ended))
+	d := deploy(t, settle.Config{Programs: settle.Always(p), Tracer: provider.Tracer("test")})
+	for _, c := range []struct{ id, flags string }{{"4bf92f3577b34da6a3ce929d0e0e4736", "00"}, {"5bf92f3577b34da6a3ce929d0e0e4736", "01"}} {
+		ctx := telemetry.Context(testContext(t), model.Trace{Parent: "00-" + c.id + "-00f067aa0ba902b7-" + c.flags})
+		if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "shop" + c.flags, Stream: "order", ID: settle.ID("a")}); err != nil {
+			t.Fatal(err)
+		}
+		if c.flags == "01" {
+			continue // the task is there already
+		}
+		if got := <-seen; got.TraceID().String() != c.id || got.IsSampled() {
+			t.Errorf("the action runs in the trace %s, sampled: %v", got.TraceID(), got.IsSampled())
+		}
+	}
+	if err := d.StopWorkers(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	sampled := 0
+	for _, s := range ended.Ended() {
+		switch id := s.SpanContext().TraceID().String(); {
+		case strings.HasPrefix(id, "4bf92f35"):
+			t.Errorf("there is a span %s", s.Name())
+		case strings.HasPrefix(id, "5bf92f35"):
+			sampled++
+		}
+	}
+	if sampled == 0 {
+		t.Error("the other event has no spans")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/space/inspect"
@@ -145,7 +146,7 @@ func (c *core) endPass(began time.Time) {
 	}
 	by, did := c.tracing.spans.endPass()
 	if did && c.engine.tally != nil {
-		c.engine.tally.pass.Record(within(by), "", time.Since(began).Seconds())
+		c.engine.tally.pass.Record(telemetry.Exemplar(by), "", time.Since(began).Seconds())
 	}
 	if c.load.to != nil {
 		pending, late := c.tasks.Load()

@@ -11,7 +11,6 @@ type RunCounts struct {
 	gone   []departure
 	left   uint64 // number of evictions so far
 	rest   uint64
-	total  uint64
 }
 
 // spaceRuns are the counts of a space, by node. left is the number of its eviction, 0 if it has run a node
@@ -44,7 +43,6 @@ func (c *RunCounts) add(k RunKey) {
 	}
 	s.left = 0
 	s.n[k.Node]++
-	c.total++
 }
 
 // leaves records that a space was evicted.
@@ -74,12 +72,6 @@ func (c *RunCounts) addUp(d departure) {
 		c.rest += n
 	}
 	delete(c.spaces, d.space)
-}
-
-func (c *RunCounts) sum() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.total
 }
 
 func (c *RunCounts) all() map[RunKey]uint64 {

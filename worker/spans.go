@@ -48,29 +48,49 @@ func (s *spans) handleStart(ev *model.Event, handled bool) model.Trace {
 	if !handled {
 		name = "handle" // any client may have chosen the stream
 	}
-	options := []trace.SpanStartOption{
-		trace.WithSpanKind(trace.SpanKindConsumer),
-		trace.WithAttributes(
-			telemetry.System.String("nats"), telemetry.Operation.String("handle"), telemetry.Type.String("process"), telemetry.Template.String(telemetry.LaneTemplate),
-			telemetry.Space.String(s.space), telemetry.Stream.String(ev.Stream), telemetry.MessageID.String(ev.ID)),
-	}
 	ctx := telemetry.Context(context.Background(), ev.Trace)
+	options := consumer
 	if ev.NotBefore > 0 {
-		options = append(options, trace.WithNewRoot(), trace.WithLinks(telemetry.Links([]model.Trace{ev.Trace})...))
+		options = append(options[:1:1], trace.WithNewRoot(), trace.WithLinks(telemetry.Links([]model.Trace{ev.Trace})...))
 	} else {
 		ctx = s.waited(ctx, ev, handled)
+		if s.lane.unsampled && ev.Lane == s.lane.seq {
+			return s.handleUnsampled(ctx, ev)
+		}
 	}
 	s.handleCtx, s.handle = s.tracer.Start(ctx, name, options...)
+	if s.handle.IsRecording() {
+		s.handle.SetAttributes(
+			telemetry.System.String("nats"), telemetry.Operation.String("handle"), telemetry.Type.String("process"), telemetry.Template.String(telemetry.LaneTemplate),
+			telemetry.Space.String(s.space), telemetry.Stream.String(ev.Stream), telemetry.MessageID.String(ev.ID))
+	}
 	t := telemetry.Of(s.handleCtx)
 	s.pass.causedBy(t)
 	return t
 }
+
+// handleUnsampled is handleStart for an event whose trace the sampler has left out: what it causes has the context of its sender, and no
+// spans.
+func (s *spans) handleUnsampled(ctx context.Context, ev *model.Event) model.Trace {
+	s.handleCtx = ctx
+	t := ev.Trace
+	if t.Parent == "" {
+		t = telemetry.Of(ctx)
+	}
+	s.pass.causedBy(t)
+	return t
+}
+
+// consumer are the options of the span of an attempt.
+var consumer = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer)}
 
 // laneWait is the event of the lane whose wait has a span.
 type laneWait struct {
 	seq uint64
 	// under is the context of that span if its trace begins with it, because its sender is not traced; nil otherwise.
 	under context.Context
+	// unsampled is set if the sampler has left that span out, and with it the trace.
+	unsampled bool
 }
 
 // waited records the wait of an event in its lane, at the first attempt, and returns the context of the attempts.
@@ -80,7 +100,8 @@ func (s *spans) waited(ctx context.Context, ev *model.Event, handled bool) conte
 	}
 	if ev.Lane != s.lane.seq {
 		s.lane = laneWait{seq: ev.Lane}
-		if under := s.laneSpan(ctx, ev, handled); ev.Trace.Parent == "" {
+		under := s.laneSpan(ctx, ev, handled)
+		if ev.Trace.Parent == "" {
 			s.lane.under = under
 		}
 	}
@@ -101,15 +122,20 @@ func (s *spans) laneSpan(ctx context.Context, ev *model.Event, handled bool) con
 	if !handled {
 		name = "lane"
 	}
-	ctx, span := s.tracer.Start(ctx, name, trace.WithTimestamp(at), trace.WithAttributes(
+	ctx, span := s.tracer.Start(ctx, name, trace.WithTimestamp(at))
+	if s.lane.unsampled = !span.IsRecording(); s.lane.unsampled {
+		return ctx
+	}
+	span.SetAttributes(
 		telemetry.System.String("nats"), telemetry.Template.String(telemetry.LaneTemplate),
-		telemetry.Space.String(s.space), telemetry.Stream.String(ev.Stream), telemetry.MessageID.String(ev.ID)))
+		telemetry.Space.String(s.space), telemetry.Stream.String(ev.Stream), telemetry.MessageID.String(ev.ID))
 	span.End(trace.WithTimestamp(now))
 	return ctx
 }
 
 func (s *spans) handleEnd(i *space.HandleInfo) {
 	if s.handle == nil {
+		s.handleCtx = nil
 		return
 	}
 	switch {

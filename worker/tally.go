@@ -11,7 +11,6 @@ import (
 
 	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/internal/telemetry/meters"
-	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker/tasks"
 )
@@ -104,7 +103,7 @@ func (m *tally) handled(i *space.HandleInfo, now func() time.Time) {
 		return
 	}
 	if i.Event.NotBefore > 0 {
-		m.lateness.Record(within(i.Trace), "", max(0, now().Sub(time.UnixMilli(i.Event.NotBefore))).Seconds())
+		m.lateness.Record(telemetry.Exemplar(i.Trace), "", max(0, now().Sub(time.UnixMilli(i.Event.NotBefore))).Seconds())
 	}
 	for n := range i.Notes {
 		if c := m.notes[i.Notes[n].Kind]; c != nil {
@@ -118,14 +117,6 @@ func (m *tally) attempted(ctx context.Context, began time.Time, how tasks.Ending
 	if m != nil {
 		m.attempt.Record(ctx, string(how), time.Since(began).Seconds())
 	}
-}
-
-// within returns a context with the span that an exemplar names.
-func within(t model.Trace) context.Context {
-	if t.Parent == "" {
-		return context.Background()
-	}
-	return telemetry.Context(context.Background(), model.Trace{Parent: t.Parent})
 }
 
 // parkedEvents are the spaces whose first event waits for documents, and since when.

@@ -1,10 +1,12 @@
 package worker
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -28,15 +30,15 @@ func (t *tracing) ended(i space.HandleInfo) {
 		t.spans.handleEnd(&i)
 	}
 	if i.Receipt != nil && i.Receipt.Outcome != model.Handled && i.Receipt.Outcome != model.Rejected {
-		t.cfg.Logger.WarnContext(within(i.Trace), "event "+string(i.Receipt.Outcome), "space", t.space, "stream", i.Event.Stream,
+		t.cfg.Logger.WarnContext(telemetry.Context(context.Background(), i.Trace), "event "+string(i.Receipt.Outcome), "space", t.space, "stream", i.Event.Stream,
 			"event", i.Event.ID, "error", i.Receipt.Error)
 	}
 	if i.Event.Depth == longChain && slices.ContainsFunc(i.Sends, func(s model.Send) bool { return s.Depth > longChain }) {
-		t.cfg.Logger.WarnContext(within(i.Trace), fmt.Sprintf("a chain of events that send each other, with no time between, has come to %d; it ends at MaxChain", longChain),
+		t.cfg.Logger.WarnContext(telemetry.Context(context.Background(), i.Trace), fmt.Sprintf("a chain of events that send each other, with no time between, has come to %d; it ends at MaxChain", longChain),
 			"space", t.space, "stream", i.Event.Stream, "event", i.Event.ID)
 	}
 	if i.Stack != nil {
-		t.cfg.Logger.ErrorContext(within(i.Trace), "handler panicked", "space", t.space, "stream", i.Event.Stream, "event", i.Event.ID,
+		t.cfg.Logger.ErrorContext(telemetry.Context(context.Background(), i.Trace), "handler panicked", "space", t.space, "stream", i.Event.Stream, "event", i.Event.ID,
 			"stack", string(i.Stack))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -118,6 +119,14 @@ func spanContext(t model.Trace) (of trace.SpanContext) {
 	return trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: id, SpanID: span, TraceFlags: trace.TraceFlags(flags[0]) & trace.FlagsSampled, TraceState: state, Remote: true,
 	})
+}
+
+// Exemplar returns a context with the span of t, which an exemplar of a metric names if it is recorded.
+func Exemplar(t model.Trace) context.Context {
+	if !strings.HasSuffix(t.Parent, "-01") { // not sampled, or none: spare the work
+		return context.Background()
+	}
+	return Context(context.Background(), model.Trace{Parent: t.Parent})
 }
 
 // Link points to the span that t names; ok is false if it names none.

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"time"
 
 	"github.com/settlehq/settle/internal/serverclock"
@@ -112,15 +111,7 @@ func (w *Worker) survey() (timers int64, oldest time.Duration, quarantined int64
 
 // record adds a duration to a histogram. by is the context of what it is about, for the exemplar.
 func record(d *meters.Distribution, took time.Duration, by model.Trace) {
-	d.Record(exemplar(by), "", took.Seconds())
-}
-
-// exemplar returns a context with the span that an exemplar names.
-func exemplar(by model.Trace) context.Context {
-	if by.Parent == "" {
-		return context.Background()
-	}
-	return telemetry.Context(context.Background(), model.Trace{Parent: by.Parent})
+	d.Record(telemetry.Exemplar(by), "", took.Seconds())
 }
 
 // gauge measures the steps of one host. Its zero value measures nothing. All fields belong to the host's loop.
@@ -210,7 +201,7 @@ func (g *gauge) committed(c *model.Commit, clock *serverclock.Clock, by model.Tr
 		record(g.to.activation, time.Since(g.began), by)
 		g.began = time.Time{}
 	}
-	ctx := exemplar(by)
+	ctx := telemetry.Exemplar(by)
 	g.to.commit.Record(ctx, "", time.Since(g.sent).Seconds())
 	g.to.size.Record(ctx, "", float64(g.bytes))
 	g.to.events.Record(ctx, "", float64(events))
