@@ -135,7 +135,7 @@ func (c *Console) perform(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	d, err := a.do(ctx, to)
 	if err != nil {
-		c.answer(w, r, codeOf(err), "This was not done", err.Error())
+		c.answer(w, r, codeOf(err), "This was not done", textOf(err))
 		return
 	}
 	said := notice{Text: d.Text, URL: d.URL, Link: d.Link}

@@ -284,17 +284,17 @@ func fold(all []*graphNode, of map[string]*graphNode, ran map[string]bool) (out 
 	return out
 }
 
-// near returns what is around a node; the one that needs attention most if none is chosen.
+// near returns what is around a node; if none is chosen, around the one that needs attention most, or has the most neighbours.
 func near(all []*graphNode, arrows []labelled, around *graphNode) (out []*graphNode, name string) {
-	if around == nil {
-		around = slices.MinFunc(all, func(a, b *graphNode) int {
-			return cmp.Or(cmp.Compare(worryOf(a), worryOf(b)), cmp.Compare(b.Height, a.Height))
-		})
-	}
 	neighbours := map[*graphNode][]*graphNode{}
 	for _, a := range arrows {
 		neighbours[a.from] = append(neighbours[a.from], a.to)
 		neighbours[a.to] = append(neighbours[a.to], a.from)
+	}
+	if around == nil {
+		around = slices.MinFunc(all, func(a, b *graphNode) int {
+			return cmp.Or(cmp.Compare(worryOf(a), worryOf(b)), cmp.Compare(len(neighbours[b]), len(neighbours[a])), cmp.Compare(b.Height, a.Height))
+		})
 	}
 	in := map[*graphNode]bool{around: true}
 	for tier, depth := []*graphNode{around}, 0; depth < nearby; depth++ {
