@@ -120,7 +120,7 @@ func (d *documentView) title(data *documentData) (string, string) {
 		return d.doc + " was deleted", "dormant"
 	}
 	text := data.Value.String()
-	if len(text) > 60 {
+	if len(text) > 60 || branch(data.Value) {
 		text = shape(data.Value)
 	}
 	state := ""

@@ -427,7 +427,7 @@ func (g *graphView) draw(nodes []*graphNode, arrows []labelled) {
 func (g *graphView) parts(nodes []*graphNode, arrows []labelled) []part {
 	d := &graphDrawing{Width: g.last.Width, Height: g.last.Height + 20, Nodes: nodes, Inner: map[int]string{}}
 	for i, tier := range g.last.Columns {
-		text := "h" + strconv.Itoa(tier)
+		text := "height " + strconv.Itoa(tier)
 		if !slices.ContainsFunc(nodes, func(n *graphNode) bool { return int(n.Height) == tier && !n.Source }) {
 			text = "documents"
 		}
@@ -482,7 +482,11 @@ func graphTitle(space string, whole *questions.Graph, sum *graphSummary) (string
 	case sum.Lit:
 		return fmt.Sprintf("%d of %d ran, %d unchanged, %d dormant", sum.Ran, len(whole.Nodes), sum.Same, sum.Dormant), "clean"
 	}
-	return display.Count(whole.Total, "node") + ", of which " + strconv.Itoa(sum.Dormant) + " dormant", "clean"
+	state := "clean"
+	if sum.Dormant == len(whole.Nodes) {
+		state = "dormant"
+	}
+	return display.Count(whole.Total, "node") + ", of which " + strconv.Itoa(sum.Dormant) + " dormant", state
 }
 
 // describe counts the states, and lists circles.
