@@ -42,6 +42,8 @@ const (
 	foldAbove, drawMost = 60, 300
 	// nearby is how far a part of a graph extends around the chosen node.
 	nearby = 2
+	// boxText is how many characters a box has room for.
+	boxText = 19
 	// listMost bounds the nodes in the list.
 	listMost = 300
 )
@@ -364,7 +366,7 @@ func withSources(nodes []*graphNode, arrows []labelled, of map[string]*graphNode
 
 // label cuts name and text to the box.
 func (n *graphNode) label() {
-	n.Name = middle(n.ID, 21)
+	n.Name = middle(n.ID, boxText)
 	switch {
 	case n.Source:
 		n.Text, n.Full = "", "document "+n.ID
@@ -375,11 +377,11 @@ func (n *graphNode) label() {
 			n.Text += fmt.Sprintf(", %d ran", n.RowsRan)
 		}
 	case n.State == "clean" && !n.Value.IsAbsent():
-		n.Text = cut(n.Value.String(), 21)
+		n.Text = cut(n.Value.String(), boxText-1)
 	case n.Value.IsAbsent():
 		n.Text = n.Word
 	default:
-		n.Text = cut(n.Word+" "+n.Value.String(), 21)
+		n.Text = cut(n.Word+" "+n.Value.String(), boxText-1)
 	}
 	n.Full = n.ID + ": " + n.Word
 	if !n.Value.IsAbsent() {

@@ -39,8 +39,8 @@ type spaceReader struct {
 	epoch    uint64
 }
 
-// recentCommits is how many commits the pages of a space show.
-const recentCommits = 20
+// recentCommits is how many commits the pages of a space know the writers of documents from, and listedCommits how many they list.
+const recentCommits, listedCommits = 20, 8
 
 // read brings the contents up to the head of the log.
 func (s *spaceReader) read(ctx context.Context) error {
@@ -474,7 +474,7 @@ type recentData struct {
 func (s *spaceView) recentData() *recentData {
 	d := &recentData{Space: s.space, Hidden: s.q.visitor.MayReadAll(s.space) != nil}
 	if !d.Hidden {
-		d.Entries, d.More = s.recent, s.end != history.EndFirst
+		d.Entries, d.More = s.recent[:min(len(s.recent), listedCommits)], s.end != history.EndFirst || len(s.recent) > listedCommits
 	}
 	return d
 }

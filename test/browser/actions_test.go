@@ -108,7 +108,7 @@ func TestGraph_ANodeSaysWhyAndNothingMoves(t *testing.T) {
 	if got := eval[string](b, places); got != before {
 		t.Errorf("the picture has moved: %s, and was %s", got, before)
 	}
-	b.click("#why .panelhead a")
+	b.click("#why .whyhead a")
 	b.until(`!document.querySelector("#why aside")`)
 }
 
