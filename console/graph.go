@@ -56,6 +56,8 @@ type graphNode struct {
 	Name, Text    string // cut to the box
 	State, Word   string
 	Ran, Selected bool
+	// Centre is set for the node that the picture is about.
+	Centre bool
 	Source        bool // a document that no node writes
 	Rows          int  // folded nodes, 0 for one
 	RowsRan       int
@@ -245,6 +247,7 @@ func (g *graphView) choose(whole *questions.Graph, all []*graphNode, sum *graphS
 		if n.Rows == 0 {
 			n.Ran = g.ran[n.ID]
 		}
+		n.Centre = n.Selected || n.ID == sum.Around && around == ""
 		n.label()
 	}
 	return out, arrows
@@ -485,8 +488,11 @@ func graphTitle(space string, whole *questions.Graph, sum *graphSummary) (string
 		return fmt.Sprintf("%d of %d ran, %d unchanged, %d dormant", sum.Ran, len(whole.Nodes), sum.Same, sum.Dormant), "clean"
 	}
 	state := "clean"
-	if sum.Dormant == len(whole.Nodes) {
+	switch sum.Dormant {
+	case len(whole.Nodes):
 		state = "dormant"
+	case 0:
+		return display.Count(whole.Total, "node") + ", none dormant", state
 	}
 	return display.Count(whole.Total, "node") + ", of which " + strconv.Itoa(sum.Dormant) + " dormant", state
 }

@@ -363,12 +363,13 @@ func (s *spaceReader) writers() map[string]wrote {
 // documents is the list of documents: those that exist, and those that nodes would derive.
 func (s *spaceView) documents(a *asked) *docsData {
 	d := &docsData{Space: s.space, Filter: s.q.Param("doc"), Back: s.q.at.String()}
-	nodes := map[string]*questions.GraphNode{}
+	nodes, byID := map[string]*questions.GraphNode{}, map[string]*questions.GraphNode{}
 	names := s.contents.DocIDs()
 	if a.Graph != nil {
 		d.Awake = a.Graph.State == questions.Awake
 		for i := range a.Graph.Nodes {
 			n := &a.Graph.Nodes[i]
+			byID[n.ID] = n
 			if n.Output != "" {
 				nodes[n.Output] = n
 				names = append(names, n.Output)
@@ -405,7 +406,11 @@ func (s *spaceView) documents(a *asked) *docsData {
 		if w, known := writers[name]; known {
 			row.By, row.Event, row.Time = w.step.Name, w.step.Event, w.at
 		}
-		if n := nodes[name]; n != nil {
+		n := nodes[name]
+		if n == nil && row.By != "" && writers[name].step.Kind == history.StepComputation { // one of those that write it in parts
+			n = byID[row.By]
+		}
+		if n != nil {
 			row.Node, row.Observed = n.ID, n.Observed
 			row.State, row.Word = nodeMark(n)
 		}
