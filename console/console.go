@@ -61,7 +61,7 @@ type Console struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
-	said notices
+	notices notices
 
 	mu      sync.Mutex
 	clients map[string]*settle.Client // by principal

@@ -194,7 +194,7 @@ func (l *looks) around(r *http.Request, p *page) *layout {
 		at.Nav = append(at.Nav, navItem{Label: of.nav, URL: strings.TrimSuffix(of.pattern, "{$}"), Icon: of.icon, Here: here})
 	}
 	if key := r.URL.Query().Get("_said"); key != "" {
-		at.Notice = l.c.said.take(v, key)
+		at.Notice = l.c.notices.take(v, key)
 	}
 	return at
 }

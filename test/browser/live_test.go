@@ -130,7 +130,7 @@ func TestLive_TheConsoleIsKilled(t *testing.T) {
 	b.live()
 	b.until(`!document.querySelector("#page.old") && document.querySelector("#stale").hidden`)
 	b.untilText("#d-orders .val", "4")
-	// The switch was one of the console that was killed: twice is not kept up to date any more, and the page says so.
+	// The switch was one of the console that was killed: twice is not kept up to date any more, and the page offers to observe it.
 	b.untilText("#d-twice .act", "Observe")
 	for _, s := range eval[[][2]int](b, `window.shown`) {
 		if s[0] != 1 && s[0] != 4 {
@@ -139,7 +139,7 @@ func TestLive_TheConsoleIsKilled(t *testing.T) {
 	}
 }
 
-// Without a server, a page keeps its values, says so, and goes on when there is one again.
+// Without a server, a page keeps its values, gives the reason, and goes on when there is one again.
 func TestLive_TheServerIsLost(t *testing.T) {
 	w := start(t, 1, gateway.Config{})
 	w.fill()

@@ -131,7 +131,7 @@ func TestPages_AreSmall(t *testing.T) {
 	}
 }
 
-// A deployment without spaces, and one without workers, say so, and what to do.
+// A deployment without spaces, and one without workers, are named on their pages, with what to do.
 func TestEmpty_PagesTeach(t *testing.T) {
 	w := start(t, 0, gateway.Config{})
 	b := w.open()
