@@ -57,13 +57,13 @@ type graphNode struct {
 	State, Word   string
 	Ran, Selected bool
 	// Centre is set for the node that the picture is about.
-	Centre bool
-	Source        bool // a document that no node writes
-	Rows          int  // folded nodes, 0 for one
-	RowsRan       int
-	URL           string
-	Value         model.Value
-	Full          string
+	Centre  bool
+	Source  bool // a document that no node writes
+	Rows    int  // folded nodes, 0 for one
+	RowsRan int
+	URL     string
+	Value   model.Value
+	Full    string
 }
 
 // ElementID is the id of its element in the picture.
@@ -138,6 +138,13 @@ func (g *graphView) load(ctx context.Context) (*shown, error) {
 		out.Parts = []part{tabs, {ID: "summary", Template: "graph-summary", Data: sum}, {ID: "graph", Template: "graph-drawing", Data: (*graphDrawing)(nil)}, {ID: "nodes", Template: "graph-list", Data: map[string]any{"Nodes": nil}}, {ID: "why", Template: "graph-why", Data: g.why(ctx, why)}}
 		return out, nil
 	}
+	g.show(whole, sum, out, tabs)
+	out.Parts = append(out.Parts, part{ID: "why", Template: "graph-why", Data: g.why(ctx, why)})
+	return out, nil
+}
+
+// show adds the title and the parts that follow from the graph: the summary, the picture and the list.
+func (g *graphView) show(whole *questions.Graph, sum *graphSummary, out *shown, before ...part) {
 	all := g.nodesOf(whole)
 	g.light(whole, sum)
 	list := slices.Clone(all)
@@ -145,11 +152,10 @@ func (g *graphView) load(ctx context.Context) (*shown, error) {
 	g.draw(drawnNodes, arrows)
 	out.Title, out.State = graphTitle(g.space, whole, sum)
 	g.describe(whole, sum)
-	out.Parts = append([]part{tabs, {ID: "summary", Template: "graph-summary", Data: sum}}, g.parts(drawnNodes, arrows)...)
+	out.Parts = append(before, part{ID: "summary", Template: "graph-summary", Data: sum})
+	out.Parts = append(out.Parts, g.parts(drawnNodes, arrows)...)
 	slices.SortStableFunc(list, func(a, b *graphNode) int { return cmp.Compare(worryOf(a), worryOf(b)) })
 	out.Parts = append(out.Parts, g.listParts(list)...)
-	out.Parts = append(out.Parts, part{ID: "why", Template: "graph-why", Data: g.why(ctx, why)})
-	return out, nil
 }
 
 // worryOf orders the list: those that need attention first, the rest as they run.
@@ -234,10 +240,9 @@ func (g *graphView) choose(whole *questions.Graph, all []*graphNode, sum *graphS
 	}
 	if len(out) > drawMost || g.q.Param("of") != "" {
 		out, sum.Around = near(out, arrows, of[around])
-		sum.Part = "true"
-		sum.Whole = g.q.With("of", "")
+		sum.Part, sum.Whole = "chosen", g.q.With("of", "")
 		if g.q.Param("of") == "" {
-			sum.Whole = ""
+			sum.Part, sum.Whole = "many", ""
 		}
 	}
 	sum.Shown = len(out)
