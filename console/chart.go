@@ -28,17 +28,10 @@ type chart struct {
 
 const chartWidth, chartHeight = 600, 120
 
-// spans are the numbers of points that a chart may have room for: ten minutes, half an hour, an hour.
-var spans = []int{50, 150, remembered}
-
-// spanOf returns the smallest of the spans that has room for n points.
+// spanOf returns the number of points that a chart of n points has room for: ten minutes, and then the next whole five, up to an hour.
 func spanOf(n int) int {
-	for _, s := range spans {
-		if n <= s {
-			return s
-		}
-	}
-	return remembered
+	const five = int(5 * time.Minute / sampling)
+	return min(remembered, max(2*five, (n+five-1)/five*five))
 }
 
 // Since is the label of the left edge.
