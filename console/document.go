@@ -70,8 +70,8 @@ type documentData struct {
 type inputLink struct{ Name, URL string }
 
 func (d *documentView) load(ctx context.Context) (*shown, error) {
-	if err := d.q.visitor.MayRead(d.space, d.doc); err != nil {
-		return nil, &forbidden{err}
+	if err := refuse(d.q.visitor.MayRead(d.space, d.doc)); err != nil {
+		return nil, err
 	}
 	if err := d.read(ctx); err != nil {
 		return nil, err

@@ -111,8 +111,8 @@ type stateCount struct {
 }
 
 func (g *graphView) load(ctx context.Context) (*shown, error) {
-	if err := g.q.visitor.MayReadAll(g.space); err != nil {
-		return nil, &forbidden{err}
+	if err := refuse(g.q.visitor.MayReadAll(g.space)); err != nil {
+		return nil, err
 	}
 	if err := g.read(ctx); err != nil {
 		return nil, err

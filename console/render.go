@@ -158,7 +158,7 @@ func (l *looks) page(w http.ResponseWriter, r *http.Request, t *topic, v *versio
 	if t.view.every > 0 || t.view.watch != nil {
 		at.Seen = t.stamp(v)
 	}
-	if _, failed, _, _ := t.state(); failed != nil {
+	if _, _, _, failed := t.state(); failed != nil {
 		at.Stale = reasonOf(failed)
 	}
 	l.send(w, r, http.StatusOK, at)
