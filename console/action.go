@@ -58,7 +58,7 @@ type field struct {
 
 // done is what an action has done.
 type done struct {
-	// Text says it, as a sentence without a full stop. URL and Link lead to what came of it.
+	// Text says it, as a sentence without a full stop. URL and Link lead to its effect.
 	Text, URL, Link string
 	// To is the page to show then.
 	To string
@@ -116,7 +116,7 @@ type previewPage struct {
 // WindowTitle returns the title of the window.
 func (p previewPage) WindowTitle() string { return p.Title }
 
-// perform does an action, records it in the audit trail, and leads to the page that shows what came of it.
+// perform does an action, records it in the audit trail, and leads to the page that shows its effect.
 func (c *Console) perform(w http.ResponseWriter, r *http.Request) {
 	if !c.readForm(w, r) {
 		return
@@ -135,7 +135,7 @@ func (c *Console) perform(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	d, err := a.do(ctx, to)
 	if err != nil {
-		c.answer(w, r, codeOf(err), "This was not done", err.Error())
+		c.answer(w, r, codeOf(err), "This was not done", textOf(err))
 		return
 	}
 	said := notice{Text: d.Text, URL: d.URL, Link: d.Link}
@@ -149,7 +149,7 @@ func (c *Console) perform(w http.ResponseWriter, r *http.Request) {
 		to2 = &url.URL{Path: "/"}
 	}
 	q := to2.Query()
-	q.Set("_said", c.said.keep(to.Visitor, said))
+	q.Set("_said", c.notices.keep(to.Visitor, said))
 	to2.RawQuery = q.Encode()
 	http.Redirect(w, r, to2.String(), http.StatusSeeOther)
 }

@@ -14,10 +14,12 @@ type series struct {
 	Points      []float64
 }
 
-// chart is a picture of an hour.
+// chart is a picture of the last minutes, an hour at most.
 type chart struct {
 	Label  string
 	Series []series
+	// Span is the number of points that the width stands for.
+	Span int
 	// Text formats a value.
 	Text func(float64) string
 	// Note is what the reader must know of the numbers.
@@ -25,6 +27,20 @@ type chart struct {
 }
 
 const chartWidth, chartHeight = 600, 120
+
+// spanOf returns the number of points that a chart of n points has room for: ten minutes, and then the next whole five, up to an hour.
+func spanOf(n int) int {
+	const five = int(5 * time.Minute / sampling)
+	return min(remembered, max(2*five, (n+five-1)/five*five))
+}
+
+// Since is the label of the left edge.
+func (c *chart) Since() string {
+	if d := time.Duration(c.Span) * sampling; d < time.Hour {
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	}
+	return "1 h"
+}
 
 // Top returns the value at the upper edge.
 func (c *chart) top() float64 {
@@ -102,7 +118,7 @@ func (c *chart) SVG() template.HTML {
 		fmt.Fprintf(&b, `<line class="grid" x1="0" x2="%d" y1="%d" y2="%d"/>`, chartWidth, y, y)
 	}
 	for i, s := range c.Series {
-		if line, area := pathsOf(s.Points, top); line != "" {
+		if line, area := pathsOf(s.Points, top, c.Span); line != "" {
 			if i == 0 {
 				fmt.Fprintf(&b, `<path class="area %s" d="%s"/>`, s.Class, area)
 			}
@@ -114,7 +130,7 @@ func (c *chart) SVG() template.HTML {
 }
 
 func (c *chart) describe() string {
-	parts := []string{c.Label + " over the last hour"}
+	parts := []string{c.Label + " over the last " + c.Since()}
 	for i := range c.Series {
 		parts = append(parts, fmt.Sprintf("%s: now %s, at most %s", c.Series[i].Name, c.Now(i), c.Most(i)))
 	}
@@ -122,10 +138,10 @@ func (c *chart) describe() string {
 }
 
 // pathsOf returns the line through the points, and the area below it.
-func pathsOf(points []float64, top float64) (line, area string) {
+func pathsOf(points []float64, top float64, span int) (line, area string) {
 	var l, a strings.Builder
-	x := func(i int) float64 { return float64(i) * chartWidth / float64(max(1, remembered-1)) }
-	shift := remembered - len(points) // the newest point is at the right edge
+	x := func(i int) float64 { return float64(i) * chartWidth / float64(max(1, span-1)) }
+	shift := span - len(points) // the newest point is at the right edge
 	begun, last := false, 0.0
 	for i, v := range points {
 		if math.IsNaN(v) {

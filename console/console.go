@@ -64,7 +64,7 @@ type Console struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
-	said notices
+	notices notices
 
 	operations
 

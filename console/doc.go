@@ -11,7 +11,7 @@
 //
 //	page.go       page, view, part; the requests for a page and for its stream of changes
 //	pages.go      the list of all pages
-//	hub.go        topic: what one page shows to all who may see the same, rendered once
+//	hub.go        topic: what one page shows to all visitors with the same rights, rendered once
 //	stream.go     server-sent events: parts that have changed since what the browser has
 //	action.go     actions: preview, execution, audit trail
 //	session.go    tokens of forms, notices, themes

@@ -70,8 +70,8 @@ type documentData struct {
 type inputLink struct{ Name, URL string }
 
 func (d *documentView) load(ctx context.Context) (*shown, error) {
-	if err := d.q.visitor.MayRead(d.space, d.doc); err != nil {
-		return nil, &forbidden{err}
+	if err := refuse(d.q.visitor.MayRead(d.space, d.doc)); err != nil {
+		return nil, err
 	}
 	if err := d.read(ctx); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (d *documentView) title(data *documentData) (string, string) {
 		return d.doc + " was deleted", "dormant"
 	}
 	text := data.Value.String()
-	if len(text) > 60 {
+	if len(text) > 60 || branch(data.Value) {
 		text = shape(data.Value)
 	}
 	state := ""

@@ -78,7 +78,7 @@ func ownChange(s history.Step) bool {
 	return s.Kind == history.StepComputation && len(s.Changes) == 1 && s.More == 0 && s.Changes[0].Document == s.Name && s.Changes[0].Path == ""
 }
 
-// timerName is the name of a timer; that of a job says so.
+// timerName is the name of a timer; that of a job begins with the word.
 func timerName(name string) string {
 	if job, is := strings.CutPrefix(name, "=cron."); is {
 		return "job " + job

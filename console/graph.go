@@ -42,6 +42,8 @@ const (
 	foldAbove, drawMost = 60, 300
 	// nearby is how far a part of a graph extends around the chosen node.
 	nearby = 2
+	// boxText is how many characters a box has room for.
+	boxText = 19
 	// listMost bounds the nodes in the list.
 	listMost = 300
 )
@@ -54,12 +56,14 @@ type graphNode struct {
 	Name, Text    string // cut to the box
 	State, Word   string
 	Ran, Selected bool
-	Source        bool // a document that no node writes
-	Rows          int  // folded nodes, 0 for one
-	RowsRan       int
-	URL           string
-	Value         model.Value
-	Full          string
+	// Centre is set for the node that the picture is about.
+	Centre  bool
+	Source  bool // a document that no node writes
+	Rows    int  // folded nodes, 0 for one
+	RowsRan int
+	URL     string
+	Value   model.Value
+	Full    string
 }
 
 // ElementID is the id of its element in the picture.
@@ -107,8 +111,8 @@ type stateCount struct {
 }
 
 func (g *graphView) load(ctx context.Context) (*shown, error) {
-	if err := g.q.visitor.MayReadAll(g.space); err != nil {
-		return nil, &forbidden{err}
+	if err := refuse(g.q.visitor.MayReadAll(g.space)); err != nil {
+		return nil, err
 	}
 	if err := g.read(ctx); err != nil {
 		return nil, err
@@ -134,6 +138,13 @@ func (g *graphView) load(ctx context.Context) (*shown, error) {
 		out.Parts = []part{tabs, {ID: "summary", Template: "graph-summary", Data: sum}, {ID: "graph", Template: "graph-drawing", Data: (*graphDrawing)(nil)}, {ID: "nodes", Template: "graph-list", Data: map[string]any{"Nodes": nil}}, {ID: "why", Template: "graph-why", Data: g.why(ctx, why)}}
 		return out, nil
 	}
+	g.show(whole, sum, out, tabs)
+	out.Parts = append(out.Parts, part{ID: "why", Template: "graph-why", Data: g.why(ctx, why)})
+	return out, nil
+}
+
+// show adds the title and the parts that follow from the graph: the summary, the picture and the list.
+func (g *graphView) show(whole *questions.Graph, sum *graphSummary, out *shown, before ...part) {
 	all := g.nodesOf(whole)
 	g.light(whole, sum)
 	list := slices.Clone(all)
@@ -141,11 +152,10 @@ func (g *graphView) load(ctx context.Context) (*shown, error) {
 	g.draw(drawnNodes, arrows)
 	out.Title, out.State = graphTitle(g.space, whole, sum)
 	g.describe(whole, sum)
-	out.Parts = append([]part{tabs, {ID: "summary", Template: "graph-summary", Data: sum}}, g.parts(drawnNodes, arrows)...)
+	out.Parts = append(before, part{ID: "summary", Template: "graph-summary", Data: sum})
+	out.Parts = append(out.Parts, g.parts(drawnNodes, arrows)...)
 	slices.SortStableFunc(list, func(a, b *graphNode) int { return cmp.Compare(worryOf(a), worryOf(b)) })
 	out.Parts = append(out.Parts, g.listParts(list)...)
-	out.Parts = append(out.Parts, part{ID: "why", Template: "graph-why", Data: g.why(ctx, why)})
-	return out, nil
 }
 
 // worryOf orders the list: those that need attention first, the rest as they run.
@@ -230,10 +240,9 @@ func (g *graphView) choose(whole *questions.Graph, all []*graphNode, sum *graphS
 	}
 	if len(out) > drawMost || g.q.Param("of") != "" {
 		out, sum.Around = near(out, arrows, of[around])
-		sum.Part = "true"
-		sum.Whole = g.q.With("of", "")
+		sum.Part, sum.Whole = "chosen", g.q.With("of", "")
 		if g.q.Param("of") == "" {
-			sum.Whole = ""
+			sum.Part, sum.Whole = "many", ""
 		}
 	}
 	sum.Shown = len(out)
@@ -243,6 +252,7 @@ func (g *graphView) choose(whole *questions.Graph, all []*graphNode, sum *graphS
 		if n.Rows == 0 {
 			n.Ran = g.ran[n.ID]
 		}
+		n.Centre = n.Selected || n.ID == sum.Around && around == ""
 		n.label()
 	}
 	return out, arrows
@@ -284,17 +294,17 @@ func fold(all []*graphNode, of map[string]*graphNode, ran map[string]bool) (out 
 	return out
 }
 
-// near returns what is around a node; the one that needs attention most if none is chosen.
+// near returns what is around a node; if none is chosen, around the one that needs attention most, or has the most neighbours.
 func near(all []*graphNode, arrows []labelled, around *graphNode) (out []*graphNode, name string) {
-	if around == nil {
-		around = slices.MinFunc(all, func(a, b *graphNode) int {
-			return cmp.Or(cmp.Compare(worryOf(a), worryOf(b)), cmp.Compare(b.Height, a.Height))
-		})
-	}
 	neighbours := map[*graphNode][]*graphNode{}
 	for _, a := range arrows {
 		neighbours[a.from] = append(neighbours[a.from], a.to)
 		neighbours[a.to] = append(neighbours[a.to], a.from)
+	}
+	if around == nil {
+		around = slices.MinFunc(all, func(a, b *graphNode) int {
+			return cmp.Or(cmp.Compare(worryOf(a), worryOf(b)), cmp.Compare(len(neighbours[b]), len(neighbours[a])), cmp.Compare(b.Height, a.Height))
+		})
 	}
 	in := map[*graphNode]bool{around: true}
 	for tier, depth := []*graphNode{around}, 0; depth < nearby; depth++ {
@@ -364,7 +374,7 @@ func withSources(nodes []*graphNode, arrows []labelled, of map[string]*graphNode
 
 // label cuts name and text to the box.
 func (n *graphNode) label() {
-	n.Name = middle(n.ID, 21)
+	n.Name = middle(n.ID, boxText)
 	switch {
 	case n.Source:
 		n.Text, n.Full = "", "document "+n.ID
@@ -375,11 +385,11 @@ func (n *graphNode) label() {
 			n.Text += fmt.Sprintf(", %d ran", n.RowsRan)
 		}
 	case n.State == "clean" && !n.Value.IsAbsent():
-		n.Text = cut(n.Value.String(), 21)
+		n.Text = cut(n.Value.String(), boxText-1)
 	case n.Value.IsAbsent():
 		n.Text = n.Word
 	default:
-		n.Text = cut(n.Word+" "+n.Value.String(), 21)
+		n.Text = cut(n.Word+" "+n.Value.String(), boxText-1)
 	}
 	n.Full = n.ID + ": " + n.Word
 	if !n.Value.IsAbsent() {
@@ -427,7 +437,7 @@ func (g *graphView) draw(nodes []*graphNode, arrows []labelled) {
 func (g *graphView) parts(nodes []*graphNode, arrows []labelled) []part {
 	d := &graphDrawing{Width: g.last.Width, Height: g.last.Height + 20, Nodes: nodes, Inner: map[int]string{}}
 	for i, tier := range g.last.Columns {
-		text := "h" + strconv.Itoa(tier)
+		text := "height " + strconv.Itoa(tier)
 		if !slices.ContainsFunc(nodes, func(n *graphNode) bool { return int(n.Height) == tier && !n.Source }) {
 			text = "documents"
 		}
@@ -482,7 +492,14 @@ func graphTitle(space string, whole *questions.Graph, sum *graphSummary) (string
 	case sum.Lit:
 		return fmt.Sprintf("%d of %d ran, %d unchanged, %d dormant", sum.Ran, len(whole.Nodes), sum.Same, sum.Dormant), "clean"
 	}
-	return display.Count(whole.Total, "node") + ", of which " + strconv.Itoa(sum.Dormant) + " dormant", "clean"
+	state := "clean"
+	switch sum.Dormant {
+	case len(whole.Nodes):
+		state = "dormant"
+	case 0:
+		return display.Count(whole.Total, "node") + ", none dormant", state
+	}
+	return display.Count(whole.Total, "node") + ", of which " + strconv.Itoa(sum.Dormant) + " dormant", state
 }
 
 // describe counts the states, and lists circles.

@@ -145,11 +145,11 @@ func (t *topic) nudge() {
 	}
 }
 
-// state returns the newest version, nil if there is none yet, why it is out of date, and a channel that is closed when that changes.
-func (t *topic) state() (v *version, failed error, since time.Time, changed <-chan struct{}) {
+// state returns the newest version, nil if there is none yet, since when it is out of date and why, and a channel that is closed when that changes.
+func (t *topic) state() (v *version, since time.Time, changed <-chan struct{}, failed error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.last, t.failed, t.since, t.changed
+	return t.last, t.since, t.changed, t.failed
 }
 
 // current returns a version that is not older than fresh. If it cannot be loaded, an earlier one stands in.
@@ -299,7 +299,7 @@ func (t *topic) loop(ctx context.Context) {
 // rest waits until the page is due: after a change or after its interval, and not before its pace. It returns false when ctx ends.
 func (t *topic) rest(ctx context.Context) bool {
 	every := t.view.every
-	if _, failed, _, _ := t.state(); failed != nil {
+	if _, _, _, failed := t.state(); failed != nil {
 		every = 2 * time.Second
 	}
 	var due <-chan time.Time

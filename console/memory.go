@@ -43,7 +43,6 @@ type memory struct {
 	all     []sample
 	counts  map[string]counts // by worker
 	seen    map[int]uint64    // by partition: the newest commit that was looked at
-	latest  time.Time         // of the last figures
 	next    int               // the partition whose tail is looked at first
 }
 

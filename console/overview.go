@@ -279,8 +279,9 @@ func (m *memory) charts() []*chart {
 		half[i], most[i] = millis(quantile(s.Waits, 0.5), known), millis(quantile(s.Waits, 0.99), known)
 	}
 	perSecond := func(v float64) string { return rateText(v) + "/s" }
+	span := spanOf(len(all))
 	return []*chart{
-		{Label: "Events per second", Series: []series{{"handled", "c-running", events}, {"failed", "c-failed", failed}}, Text: perSecond, Note: "from the counts of the workers, every 12 s"},
-		{Label: "Time to receipt", Series: []series{{"p50", "c-running", half}, {"p99", "c-gated", most}}, Text: func(v float64) string { return duration(time.Duration(v * float64(time.Millisecond))) }, Note: "of a sample of at most 40 events every 12 s"},
+		{Span: span, Label: "Events per second", Series: []series{{"handled", "c-running", events}, {"failed", "c-failed", failed}}, Text: perSecond, Note: "from the counts of the workers, every 12 s"},
+		{Span: span, Label: "Time to receipt", Series: []series{{"p50", "c-running", half}, {"p99", "c-gated", most}}, Text: func(v float64) string { return duration(time.Duration(v * float64(time.Millisecond))) }, Note: "of a sample of at most 40 events every 12 s"},
 	}
 }

@@ -25,7 +25,7 @@ type page struct {
 	nav, icon, under string
 	// params are the parameters of its query. Others are ignored.
 	params []string
-	// everyone is set if the page is for all visitors: it checks itself what each may see. Other pages are for visitors that may see the deployment.
+	// The page is for all visitors, and checks itself what each may see. Other pages are for visitors that may see the deployment.
 	everyone bool
 	// open begins to show one address of the page. It does no I/O.
 	open func(c *Console, q *query) (view, error)

@@ -14,6 +14,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/settlehq/settle/model"
 )
 
 //go:embed pages/*.html assets/*
@@ -156,7 +158,7 @@ func (l *looks) page(w http.ResponseWriter, r *http.Request, t *topic, v *versio
 	if t.view.every > 0 || t.view.watch != nil {
 		at.Seen = t.stamp(v)
 	}
-	if _, failed, _, _ := t.state(); failed != nil {
+	if _, _, _, failed := t.state(); failed != nil {
 		at.Stale = reasonOf(failed)
 	}
 	l.send(w, r, http.StatusOK, at)
@@ -192,7 +194,7 @@ func (l *looks) around(r *http.Request, p *page) *layout {
 		at.Nav = append(at.Nav, navItem{Label: of.nav, URL: strings.TrimSuffix(of.pattern, "{$}"), Icon: of.icon, Here: here})
 	}
 	if key := r.URL.Query().Get("_said"); key != "" {
-		at.Notice = l.c.said.take(v, key)
+		at.Notice = l.c.notices.take(v, key)
 	}
 	return at
 }
@@ -239,6 +241,7 @@ func (l *looks) send(w http.ResponseWriter, r *http.Request, code int, at *layou
 type message struct {
 	Title, Text string
 	State       string
+	Back        string // the page before, "" if that is not known
 }
 
 // WindowTitle returns the title of the window.
@@ -246,11 +249,15 @@ func (m message) WindowTitle() string { return m.Title }
 
 // answer answers with a message.
 func (c *Console) answer(w http.ResponseWriter, r *http.Request, code int, title, text string) {
+	back := ""
+	if r.Method == http.MethodPost {
+		back = local(r.PostForm.Get("back"))
+	}
 	state := "failed"
 	if code == http.StatusNotFound {
 		state = "dormant"
 	}
-	c.looks.alone(w, r, code, "message", message{title, text, state})
+	c.looks.alone(w, r, code, "message", message{title, text, state, back})
 }
 
 // fail answers with an error.
@@ -264,7 +271,15 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 		c.askToken(w, r)
 		return
 	}
-	c.answer(w, r, code, title, err.Error())
+	c.answer(w, r, code, title, textOf(err))
+}
+
+// textOf is an error without the code of a service, which is that of the page.
+func textOf(err error) string {
+	if said, is := errors.AsType[*model.ServiceError](err); is && err.Error() == said.Error() {
+		return said.Text
+	}
+	return err.Error()
 }
 
 // markStates are the states that have a mark: see assets/10-tokens.css.

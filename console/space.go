@@ -39,8 +39,8 @@ type spaceReader struct {
 	epoch    uint64
 }
 
-// recentCommits is how many commits the pages of a space show.
-const recentCommits = 20
+// recentCommits is how many commits the pages of a space know the writers of documents from, and listedCommits how many they list.
+const recentCommits, listedCommits = 20, 8
 
 // read brings the contents up to the head of the log.
 func (s *spaceReader) read(ctx context.Context) error {
@@ -363,12 +363,13 @@ func (s *spaceReader) writers() map[string]wrote {
 // documents is the list of documents: those that exist, and those that nodes would derive.
 func (s *spaceView) documents(a *asked) *docsData {
 	d := &docsData{Space: s.space, Filter: s.q.Param("doc"), Back: s.q.at.String()}
-	nodes := map[string]*questions.GraphNode{}
+	nodes, byID := map[string]*questions.GraphNode{}, map[string]*questions.GraphNode{}
 	names := s.contents.DocIDs()
 	if a.Graph != nil {
 		d.Awake = a.Graph.State == questions.Awake
 		for i := range a.Graph.Nodes {
 			n := &a.Graph.Nodes[i]
+			byID[n.ID] = n
 			if n.Output != "" {
 				nodes[n.Output] = n
 				names = append(names, n.Output)
@@ -405,7 +406,11 @@ func (s *spaceView) documents(a *asked) *docsData {
 		if w, known := writers[name]; known {
 			row.By, row.Event, row.Time = w.step.Name, w.step.Event, w.at
 		}
-		if n := nodes[name]; n != nil {
+		n := nodes[name]
+		if n == nil && row.By != "" && writers[name].step.Kind == history.StepComputation { // one of those that write it in parts
+			n = byID[row.By]
+		}
+		if n != nil {
 			row.Node, row.Observed = n.ID, n.Observed
 			row.State, row.Word = nodeMark(n)
 		}
@@ -474,7 +479,7 @@ type recentData struct {
 func (s *spaceView) recentData() *recentData {
 	d := &recentData{Space: s.space, Hidden: s.q.visitor.MayReadAll(s.space) != nil}
 	if !d.Hidden {
-		d.Entries, d.More = s.recent, s.end != history.EndFirst
+		d.Entries, d.More = s.recent[:min(len(s.recent), listedCommits)], s.end != history.EndFirst || len(s.recent) > listedCommits
 	}
 	return d
 }

@@ -63,7 +63,7 @@ func (c *Console) stream(w http.ResponseWriter, r *http.Request, t *topic, v *ga
 	defer checks.Stop()
 	said := ""
 	for {
-		now, failed, since, changed := t.state()
+		now, since, changed, failed := t.state()
 		if now != nil {
 			if err := out.changes(t, now, seen); err != nil {
 				return

@@ -39,7 +39,7 @@ type Config struct {
 	// Pages, if not nil, answers requests for all paths outside of /v1, behind the same checks of hosts and origins. VisitorOf has the origin of
 	// such a request, with its rights; requests without a valid token are passed on, too, so that pages can ask for one.
 	Pages http.Handler `kong:"-"`
-	// Operator gives requests on a loopback address without any token the rights of the operator, whom rules do not concern.
+	// Operator gives requests on a loopback address without any token the rights of the operator, to which rules do not apply.
 	Operator bool `kong:"-"`
 	// Origins are the origins of pages, besides the gateway's own, that are allowed to read, such
 	// as https://board.example.com.

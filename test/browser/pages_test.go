@@ -1,0 +1,145 @@
+package browser
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+
+	"github.com/settlehq/settle/gateway"
+)
+
+// pages are addresses of each page of a deployment that fill has filled: those of the navigation, and what they lead to.
+func (b *tab) pages() []string {
+	b.Helper()
+	b.to("/")
+	all := eval[[]string](b, `[...document.querySelectorAll("header nav a")].map((a) => a.getAttribute("href"))`)
+	if len(all) < 2 {
+		b.Fatalf("the navigation has only %v", all)
+	}
+	all = append(all, "/spaces/rome", "/spaces/oslo", "/spaces/rome/graph", "/spaces/rome/graph?why=value", "/spaces/rome/documents/stock", "/spaces/rome/documents/summary",
+		"/spaces/wide/graph", "/spaces?q=nothing", "/-/help", "/nowhere")
+	kinds := map[string]bool{}
+	for _, path := range all {
+		kinds[kindOf(path)] = true
+	}
+	for _, path := range slices.Clone(all) { // one page of each kind that those lead to
+		b.to(path)
+		for _, to := range eval[[]string](b, `[...document.querySelectorAll("main a[href^='/']")].map((a) => a.getAttribute("href"))`) {
+			if kind := kindOf(to); kind != "" && !kinds[kind] {
+				kinds[kind] = true
+				all = append(all, to)
+			}
+		}
+	}
+	return all
+}
+
+// kindOf tells pages of one kind from others: by the parts of the path that are no names, and the parameters.
+func kindOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || strings.HasPrefix(u.Path, "/-/assets/") {
+		return ""
+	}
+	if strings.HasPrefix(u.Path, "/-/") {
+		return u.Path
+	}
+	parts := strings.Split(u.Path, "/")
+	kind := fmt.Sprint(parts[1], len(parts))
+	if len(parts) > 3 {
+		kind += parts[3]
+	}
+	return kind
+}
+
+// looks are the widths and themes in which pages are checked: each width and each theme.
+var looks = []struct {
+	width, height int64
+	theme         string
+}{{1440, 900, "light"}, {1024, 768, "dark"}, {390, 844, "light"}}
+
+// Each page keeps the rules of accessibility at three widths in both themes, is not wider than the window, and reports no error.
+func TestPages_KeepTheRulesOfAccessibility(t *testing.T) {
+	w := start(t, 2, gateway.Config{})
+	w.fill()
+	b := w.open()
+	b.allow("status of 404") // of /nowhere
+	for _, path := range b.pages() {
+		b.to(path)
+		for _, look := range looks {
+			b.size(look.width, look.height)
+			b.theme(look.theme)
+			for _, v := range b.axe() {
+				for _, n := range v.Nodes {
+					t.Errorf("%s at %d, %s: %s (%s): %s: %s", path, look.width, look.theme, v.ID, v.Help, n.HTML, n.FailureSummary)
+				}
+			}
+			if wide := eval[int64](b, `document.documentElement.scrollWidth`); wide > look.width {
+				t.Errorf("%s at %d is %d wide", path, look.width, wide)
+			}
+			if small := eval[[]string](b, tooSmall); len(small) > 0 {
+				t.Errorf("%s at %d: these are too small to touch: %v", path, look.width, small)
+			}
+			b.shot(fmt.Sprintf("%s-%d-%s", strings.Trim(strings.NewReplacer("/", "_", "?", "_", "=", "_").Replace(path), "_"), look.width, look.theme))
+		}
+	}
+}
+
+// tooSmall lists what a finger misses: 24 by 24 is the least of WCAG 2.2, but for links in a text.
+const tooSmall = `[...document.querySelectorAll("button, input:not([type=hidden]), select, textarea, header a")].filter((e) => {
+	const r = e.getBoundingClientRect();
+	return r.width > 0 && !e.closest(".hidden") && (r.width < 18 || r.height < 18);
+}).map((e) => e.outerHTML.slice(0, 100))`
+
+// Without a script, pages show the same, and forms work.
+func TestPages_WorkWithoutAScript(t *testing.T) {
+	w := start(t, 1, gateway.Config{})
+	w.fill()
+	b := w.open()
+	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b.to("/spaces/rome?stream=order")
+	if got := b.text("#documents"); !strings.Contains(got, "orders 1") {
+		t.Errorf("the documents are %q", got)
+	}
+	b.fill("#f-item", "desk")
+	b.fill("#f-pieces", "3")
+	b.click("#send .primary")
+	b.untilText(".notice", "was handled, with the result 2")
+	if got := b.text("#documents"); !strings.Contains(got, "orders 2") {
+		t.Errorf("after the event the documents are %q", got)
+	}
+	b.click(`a[href="/spaces/rome/graph"]`)
+	b.untilText("h1", "nodes")
+	b.to("/spaces/rome/graph?why=summary")
+	b.untilText("#why", "Why summary")
+}
+
+// A page with all that it needs is less than 100 KB, and asks no other place for anything.
+func TestPages_AreSmall(t *testing.T) {
+	w := start(t, 1, gateway.Config{})
+	w.fill()
+	for _, path := range []string{"/", "/spaces", "/spaces/rome", "/spaces/rome/graph?why=value"} {
+		b := w.open() // a request to another place is a fault of the page
+		b.to(path)
+		b.live()
+		if n := b.bytes(); n > 100<<10 || n == 0 {
+			t.Errorf("%s takes %.0f bytes", path, n)
+		}
+	}
+}
+
+// A deployment without spaces, and one without workers, are named on their pages, with what to do.
+func TestEmpty_PagesTeach(t *testing.T) {
+	w := start(t, 0, gateway.Config{})
+	b := w.open()
+	b.to("/")
+	b.untilText("h1", "No worker runs here")
+	b.untilText("main", "settle dev")
+	b.shot("empty-overview")
+	b.to("/spaces")
+	b.untilText("main", "settle send SPACE STREAM PAYLOAD")
+	b.shot("empty-spaces")
+}
