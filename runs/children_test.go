@@ -666,12 +666,12 @@ def parallel_leaves(away):
 func TestChild_ItsParentIsGivenRoomWhileItWaits(t *testing.T) {
 	f := newFamily(t, simkit.Options{}, map[string]string{
 		"patient": "def run():\n    return wait(\"go\")",
-		"w":       "def run(n, alone):\n    text = \"x\" * n\n    if alone:\n        return slow(text)\n    return parallel(child(\"patient\", {}), slow(text))",
+		"w":       "def run(n, alone):\n    text = \"x\" * n\n    if alone:\n        return watched(text)\n    return parallel(child(\"patient\", {}), watched(text))",
 	})
 	f.begin("s", "a", `{"n":100000,"alone":true}`)
 	f.begin("s", "b", `{"n":100000,"alone":true}`)
 	f.begin("s", "c", `{"n":100000,"alone":false}`)
-	if n := f.s.Value("slow").Get("tasks").Len(); n != 2 {
+	if n := f.s.Value("watched").Get("tasks").Len(); n != 2 {
 		t.Fatalf("%d tasks are pending", n)
 	}
 	f.perform()

@@ -32,7 +32,7 @@ func programOf(t *testing.T, sources ...string) (*space.Program, []string) {
 	}
 	p := space.NewProgram("p")
 	for _, name := range set.Actions() {
-		a := &space.ActionSpec{Name: name, External: true, Remote: &space.Remote{}}
+		a := &space.ActionSpec{Name: name, External: true, Remote: remoteUnless(name)}
 		if err := set.Use(a); err != nil {
 			t.Fatal(err)
 		}
@@ -58,17 +58,18 @@ func compileSet(set *Set, src string) (*space.Program, error) {
 
 const familyActions = `
 def inc(x): return x + 1
+def watched(x): return x
 def slow(x): return x
 def bad(x): return fail(error("BadError", "no %d" % x, {"x": x}))
 `
 
-// newFamily returns a world that runs workflows with the actions inc, slow and bad, one for each text: a function run and
+// newFamily returns a world that runs workflows with the actions inc, slow, bad and watched, one for each text: a function run and
 // the functions that it calls, and its name in front.
 func newFamily(t *testing.T, o simkit.Options, workflows map[string]string) *family {
 	t.Helper()
 	var sources []string
 	for _, name := range slices.Sorted(maps.Keys(workflows)) {
-		sources = append(sources, fmt.Sprintf("load(\"actions\", \"inc\", \"slow\", \"bad\")\n%s\nworkflow(%q, run)\n", workflows[name], name))
+		sources = append(sources, fmt.Sprintf("load(\"actions\", \"inc\", \"slow\", \"bad\", \"watched\")\n%s\nworkflow(%q, run)\n", workflows[name], name))
 	}
 	p, actions := programOf(t, sources...)
 	f := &family{world: &world{T: t, deeds: inStarlark(t, familyActions), actions: actions}, except: map[string]*space.Program{}}

@@ -60,14 +60,14 @@ func TestPriority_OneThatIsNotValidIsRefused(t *testing.T) {
 
 // When the tasks of a space need too much, runs wait: the one of the highest priority gets room first.
 func TestPriority_DecidesWhichRunGetsRoomInTheSpace(t *testing.T) {
-	w := newWorld(t, calling, inStarlark(t, workAction), simkit.Options{})
+	w := newWorld(t, strings.NewReplacer(`"work"`, `"watched_work"`, "return work(", "return watched_work(").Replace(calling), inStarlark(t, "def watched_work(text): return len(text)\n"), simkit.Options{})
 	large := fmt.Sprintf(`{"text":"x","n":%d}`, 100<<10)
 	for i, priority := range []int{0, 0, -1, 0, 5} {
 		w.startWith(fmt.Sprint("r", i), priority, large)
 	}
 	var order []string // in which tasks became pending
 	for {
-		for _, entry := range w.s.Value("work").Get("tasks").All() {
+		for _, entry := range w.s.Value("watched_work").Get("tasks").All() {
 			if id, _ := entry.Get("in").Get("run").AsString(); !slices.Contains(order, id) {
 				order = append(order, id)
 			}

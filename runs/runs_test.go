@@ -313,18 +313,18 @@ func TestLoad_TasksWaitForThoseOfOtherRuns(t *testing.T) {
 
 // What a run gives up when its time is over, or because of a signal, is room for the tasks of others.
 func TestLoad_ATimerOrASignalThatEndsTasksGivesTheirRoomToOtherRuns(t *testing.T) {
-	src := `load("actions", "size")
+	src := `load("actions", "watched_size")
 def stop():
     wait("stop")
     fail("stopped")
 
 def run(n):
     text = "x" * n
-    return parallel(size(text), stop())
+    return parallel(watched_size(text), stop())
 workflow("w", run)
 `
 	for _, by := range []string{"deadline", "signal"} {
-		w := newWorld(t, src, inStarlark(t, "def size(x): return len(x)"), simkit.Options{})
+		w := newWorld(t, src, inStarlark(t, "def watched_size(x): return len(x)"), simkit.Options{})
 		for _, id := range []string{"a", "b", "c", "d"} {
 			deadline := `"1s"`
 			if id > "b" || by == "signal" {
@@ -341,7 +341,7 @@ workflow("w", run)
 		} else if err := w.Advance(time.Second); err != nil {
 			t.Fatal(err)
 		}
-		if n := w.s.Value("size").Get("tasks").Len(); n != 2 || w.s.Value(load).Get("waiting").Len() > 0 || !strings.HasPrefix(w.outcome("b"), "error") {
+		if n := w.s.Value("watched_size").Get("tasks").Len(); n != 2 || w.s.Value(load).Get("waiting").Len() > 0 || !strings.HasPrefix(w.outcome("b"), "error") {
 			t.Errorf("%s: %d tasks are pending, %s; b: %s", by, n, w.s.Value(load), w.outcome("b"))
 		}
 	}

@@ -510,7 +510,7 @@ func quarrel(t *testing.T, name string) *space.Program {
 }
 
 // Two runtimes whose effects answer each other would write as fast as the log accepts, forever. The echo
-// breaker slows both down to a harmless pace, and each reports that once.
+// breaker slows both down, more with each answer (docs/adr/0068), and each reports that once.
 func TestAttach_RuntimesThatAnswerEachOtherAreSlowedDownAndReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -543,8 +543,8 @@ func TestAttach_RuntimesThatAnswerEachOtherAreSlowedDownAndReported(t *testing.T
 		}
 		w.Pass(time.Minute)
 		n := len(w.Commits("s")) - before
-		if n < 60 || n > 300 {
-			t.Errorf("%d commits in a minute, want about two a second from each runtime", n)
+		if n < 2 || n > 20 {
+			t.Errorf("%d commits in a minute, want a few: the pauses double up to 30 s", n)
 		}
 		mu.Lock()
 		if told["a"]+told["b"] != 2 {

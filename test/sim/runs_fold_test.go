@@ -54,6 +54,7 @@ type flow struct {
 	// died of it. lostTimer is set if that was the event of its timer.
 	robbed, lostTimer bool
 	waited            bool // for room, see checkRoom
+	more              int  // events under way that have calls started which wait
 	resets            int
 }
 
@@ -99,7 +100,7 @@ func isRunDoc(doc string) bool {
 			return true
 		}
 	}
-	return doc == runs.Index || doc == runs.Schedules || doc == runsLoad || slices.Contains(deeds, doc)
+	return doc == runs.Index || doc == runs.Schedules || doc == runsLoad || slices.Contains(deeds, doc) || model.IsTaskDoc(doc)
 }
 
 // isRunTimer reports whether a timer is that of a run or a schedule.
@@ -201,7 +202,12 @@ func (k *clerk) lost(stream string, ev *model.Event) {
 	switch stream {
 	case runs.StreamTimer:
 		if fl := k.flows[id]; fl != nil {
-			fl.lostTimer = true
+			if step, _ := ev.Payload.Get("step").AsString(); step == "more" {
+				fl.more--
+				fl.robbed = true
+			} else {
+				fl.lostTimer = true
+			}
 		}
 	case runs.StreamChildEnd, runs.StreamChildCancel, runs.StreamChildSent:
 		k.f.w.rob(k.f.space, id)
@@ -281,6 +287,10 @@ func (k *clerk) step(fl *flow, m made) {
 	fl.made = append(fl.made, m)
 	k.f.w.count("steps of runs")
 	k.children(fl, &out)
+	if startsMore(fl, &out) {
+		fl.more++
+		k.want(k.f.space, runs.StreamTimer, model.Object(model.F("run", fl.id), model.F("step", "more")))
+	}
 	if out.outcome != nil {
 		k.ended(fl, &m, out.outcome)
 	}
@@ -438,6 +448,12 @@ func (k *clerk) takeTimer(ev *model.Event) {
 	id, _ := ev.Payload.Get("run").AsString()
 	fl := k.flows[id]
 	if fl == nil || fl.state != runs.Running {
+		return
+	}
+	if step, _ := ev.Payload.Get("step").AsString(); step == "more" {
+		k.f.w.count("steps that only start calls which wait")
+		fl.more--
+		k.step(fl, made{room: true})
 		return
 	}
 	k.f.w.count("timers of runs")

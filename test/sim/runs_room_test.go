@@ -8,9 +8,24 @@ import (
 // How much is pending before a call waits for room: in a run, and in a space for an action. The program may let it wait once there
 // would be more than the lower bounds, and must do so before there is more than the upper ones.
 const (
-	leastOfRun, mostOfRun     = 100 << 10, 140 << 10
-	leastOfSpace, mostOfSpace = 200 << 10, 280 << 10
+	leastOfRun, mostOfRun     = 6 << 20, 8 << 20
+	leastOfSpace, mostOfSpace = 28 << 20, 32 << 20
+	// startsOfStep and bytesOfStep are what one step begins at most; calls beyond it are begun by another one.
+	startsOfStep, bytesOfStep = 256, 128 << 10
 )
+
+// startsMore reports whether calls wait after a step only because it has begun as many as a step may.
+func startsMore(fl *flow, out *effects) bool {
+	if len(fl.queue) == 0 || len(out.started) == 0 {
+		return false
+	}
+	size := func(w *workflow.Work) int { return argsOf(w) + len(w.ID) + 100 }
+	bytes := size(&fl.queue[0])
+	for i := range out.started {
+		bytes += size(&out.started[i])
+	}
+	return len(out.started) >= startsOfStep || bytes > bytesOfStep
+}
 
 // wake takes the steps of runs that had waited for room, which they get in the transactions of others.
 func (k *clerk) wake() {
@@ -55,7 +70,7 @@ func (k *clerk) checkRoomOf(fl *flow, bytes map[string]int, waits bool) {
 	for _, w := range fl.pending { // any order: a sum
 		own += argsOf(&w)
 	}
-	stuck := len(fl.queue) > 0 && len(fl.pending) == 0
+	stuck := len(fl.queue) > 0 && len(fl.pending) == 0 && fl.more == 0
 	if stuck && !waits || waits && len(fl.queue) == 0 {
 		k.f.wrong("room", "%s, and %d calls that wait; it is listed as one that waits for others: %v", fl.describe(), len(fl.queue), waits)
 	}
@@ -66,7 +81,7 @@ func (k *clerk) checkRoomOf(fl *flow, bytes map[string]int, waits bool) {
 		return
 	}
 	next := &fl.queue[0]
-	if decided := stuck || k.touched[fl.id] == fl; decided && own+argsOf(next) < leastOfRun && bytes[next.Action]+argsOf(next) < leastOfSpace {
+	if decided := stuck || k.touched[fl.id] == fl && fl.more == 0; decided && own+argsOf(next) < leastOfRun && bytes[next.Action]+argsOf(next) < leastOfSpace {
 		k.f.wrong("room", "%s: %s waits, and there is room: %d bytes are pending, of the space %d", fl.describe(), next.ID, own, bytes[next.Action])
 	}
 	if !fl.waited {

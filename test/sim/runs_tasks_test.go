@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -261,23 +263,40 @@ func (k *clerk) checkEnd(ev *model.Event, t *space.Task, attempt int) {
 	k.f.w.count("ends of actions of runs")
 }
 
+// tasks are the tasks of the actions, each of which has a document, and their actions.
+func (k *clerk) tasks() iter.Seq2[string, space.Task] {
+	return func(yield func(string, space.Task) bool) {
+		for _, doc := range slices.Sorted(maps.Keys(k.f.docs)) {
+			v := k.f.docs[doc]
+			if !model.IsTaskDoc(doc) || v.IsAbsent() {
+				continue
+			}
+			action, _ := v.Get("action").AsString()
+			key, _ := v.Get("key").AsString()
+			if model.TaskDoc(action, key) != doc {
+				k.f.wrong("actions", "document %s has the task %q of %s", doc, key, action)
+			}
+			if !yield(action, space.TaskOf(key, v)) {
+				return
+			}
+		}
+	}
+}
+
 // verifyTasks: the documents of the actions have what the runs wait for, and nothing else.
 func (k *clerk) verifyTasks() {
 	n := 0
-	for _, action := range deeds {
-		for key, entry := range k.f.docs[action].Get("tasks").All() {
-			n++
-			t := space.TaskOf(key, entry)
-			fl := k.flowOf(&t)
-			k.noteStart(action, &t, fl)
-			work, _ := t.In.Get("work").AsString()
-			if fl == nil {
-				k.f.wrong("actions", "there is task %s of %s, and no run of it", key, action)
-				continue
-			}
-			if w, is := fl.pending[work]; !is || t.State != space.TaskPending || !model.Equal(t.In, inputOf(fl.id, &w)) {
-				k.f.wrong("actions", "task %s of %s is %s for %s; its run wants %+v", key, action, t.State, t.In, w)
-			}
+	for action, t := range k.tasks() {
+		n++
+		fl := k.flowOf(&t)
+		k.noteStart(action, &t, fl)
+		work, _ := t.In.Get("work").AsString()
+		if fl == nil {
+			k.f.wrong("actions", "there is task %s of %s, and no run of it", t.Key, action)
+			continue
+		}
+		if w, is := fl.pending[work]; !is || t.State != space.TaskPending || !model.Equal(t.In, inputOf(fl.id, &w)) {
+			k.f.wrong("actions", "task %s of %s is %s for %s; its run wants %+v", t.Key, action, t.State, t.In, w)
 		}
 	}
 	want := 0

@@ -207,6 +207,10 @@ func (w *world) checkMark(f *fold, mark *model.StateDoc) {
 	for doc := range f.history { // any order: each on its own
 		at := f.changedAt(doc, mark.Seq)
 		stored, there := w.server.Saved(f.space, doc)
+		if model.IsTaskDoc(doc) && (!there || stored.Data == nil) && f.valueAt(doc, mark.Seq).IsAbsent() {
+			w.count("tasks that have ended before they were saved")
+			continue
+		}
 		if gone := f.valueAt(doc, mark.Seq).IsAbsent(); gone && at > 0 && w.plan.history > 0 && (!there || stored.Seq < at) {
 			if w.count("purged markers"); there { // a deposed owner has restored it, which no process accepts
 				w.count("deleted documents that came back")

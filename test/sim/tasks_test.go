@@ -230,6 +230,9 @@ func (w *world) checkStarted(f *fold, action, key string, in model.Value) {
 
 // task returns a task from the log.
 func (f *fold) task(action, key string) space.Task {
+	if v := f.docs[model.TaskDoc(action, key)]; !v.IsAbsent() {
+		return space.TaskOf(key, v)
+	}
 	return space.TaskOf(key, f.docs[action].At(space.PathOfTask(key)))
 }
 

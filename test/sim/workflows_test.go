@@ -420,10 +420,8 @@ func (p *plan) addSchedule(c *chance, name string) {
 
 // unfinished returns why the runs of a space are not at rest, "" if they are.
 func (k *clerk) unfinished() string {
-	for _, action := range deeds {
-		for key := range k.f.docs[action].Get("tasks").All() {
-			return fmt.Sprintf("action %s of space %s is pending for %s", action, k.f.space, key)
-		}
+	for action, t := range k.tasks() {
+		return fmt.Sprintf("action %s of space %s is pending for %s", action, k.f.space, t.Key)
 	}
 	return ""
 }
