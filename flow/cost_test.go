@@ -46,7 +46,7 @@ func (m *meter) read() (c costs) {
 	return c
 }
 
-// A step of a sequence is one commit, a call of a fan-out at most 0.05, and none costs a message. (The space is there before; its takeover
+// A step of a sequence is one commit, a call of a fan-out 0.05 on a machine that does nothing else (the test allows 0.1), and none costs a message. (The space is there before; its takeover
 // and the start of the run are not counted as steps.)
 func TestActions_CostOneCommitAStepAndFewInAFanOut(t *testing.T) {
 	p := settle.NewProgram("bench")
