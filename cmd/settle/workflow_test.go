@@ -7,7 +7,7 @@ import (
 )
 
 const approval = `
-price = action("price")
+price = action("price", watched = True)
 
 def run(items, patience = "1h"):
     prices = parallel([retry(price(item), attempts = 2, on = ["Offline"]) for item in items])
