@@ -247,7 +247,7 @@ func progressOf(ctx context.Context, r flow.Runs, s *flow.Status) (list []progre
 	return list, nil
 }
 
-// progressText prints each progress on a line, and as much of it as is read at a glance.
+// progressText prints each progress on a line, at most its first characters.
 func progressText(list []progressLine) (lines []string) {
 	const most = 200
 	for _, p := range list {
