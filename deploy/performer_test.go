@@ -3,6 +3,7 @@ package deploy_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -91,7 +92,10 @@ func TestAPerformerNeedsItsRoleAndNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(raw.Close)
+	replied := make(chan struct{})
+	end := sync.OnceFunc(func() { close(replied) })
 	if _, err := raw.QueueSubscribe("settle.work.>", "performers", func(m *nats.Msg) {
+		defer end()
 		said, err := raw.Request(m.Reply, []byte(`{"out":23}`), patience)
 		if err != nil || string(said.Data) != `{"ok":true}` {
 			t.Errorf("the worker says %v: %v", said, err)
@@ -100,4 +104,5 @@ func TestAPerformerNeedsItsRoleAndNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	ends("raw", `"out":23`)
+	<-replied // within patience; a reader may see the end in the log before the performer has the reply
 }

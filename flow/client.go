@@ -151,6 +151,15 @@ func (r Runs) Status(ctx context.Context, id string) (*Status, error) {
 	return unchanged(ctx, r, id, runs.Inspect)
 }
 
+// Progress returns what the performer of a call that a run waits for, one of its Waiting, has reported last, absent if there is nothing.
+// It is state of the task and not of the run: a watch of the run does not observe it.
+func (r Runs) Progress(ctx context.Context, s *Status, call *workflow.Open) (settle.Value, error) {
+	return s.Progress(r.space.Name(), call, func(doc string) (settle.Value, error) {
+		v, _, err := r.space.Get(ctx, doc)
+		return v, err
+	})
+}
+
 // once returns a function that reads each document once: a page has many records, and each of them is asked for.
 func once(read func(doc string) (settle.Value, error)) func(doc string) (settle.Value, error) {
 	known := map[string]settle.Value{}

@@ -47,6 +47,8 @@ type Status struct {
 	Passed    func(fn, node int) int
 	// Opaque reports that Waiting is not known: the code of the run calls functions of the worker's process.
 	Opaque bool
+	// pending has what the keys of the tasks that are waited for are made of.
+	pending map[string]pending
 }
 
 // StatusOf returns what the document of a run says.
@@ -166,7 +168,7 @@ func Inspect(id string, read func(doc string) (model.Value, error)) (*Status, er
 		return s, err
 	}
 	s.Waiting, s.Timers, s.Queued, s.Marks = d.run.Open(), d.timers, map[string]bool{}, d.run.Marks()
-	s.Positions, s.Passed = d.run.Positions(), d.run.Passed
+	s.Positions, s.Passed, s.pending = d.run.Positions(), d.run.Passed, d.pending
 	for _, w := range d.queue {
 		s.Queued[w.ID] = true
 	}

@@ -125,7 +125,7 @@ func TestReceipts_BadQuestionsEndWithCode2(t *testing.T) {
 	}{
 		{[]string{"a.b"}, `space "a.b"`},
 		{[]string{"alice", "--stream", "*"}, `stream "*"`},
-		{[]string{"alice", "--outcome", "lost"}, `outcome "lost": an event ends as handled, failed, refused, cancelled or expired`},
+		{[]string{"alice", "--outcome", "lost"}, `outcome "lost": an event ends as handled, failed, rejected, refused, cancelled or expired`},
 		{[]string{"alice", "--last=-1"}, "the last -1 receipts"},
 		{nil, "expected \"<space>\""},
 	} {

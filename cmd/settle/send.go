@@ -203,7 +203,11 @@ func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Clien
 // as JSON, and returns an error without a text.
 func (c *sendCmd) printReceipt(io streams, rc *model.Receipt) error {
 	if c.JSON {
-		err := printLine(io.out, map[string]any{"event": rc.Event, "outcome": rc.Outcome, "result": rc.Result, "error": rc.Error, "code": rc.Code})
+		line := map[string]any{"event": rc.Event, "outcome": rc.Outcome, "result": rc.Result, "error": rc.Error}
+		if rc.Outcome == model.Rejected { // no other outcome has a code
+			line["code"] = rc.Code
+		}
+		err := printLine(io.out, line)
 		if err == nil && rc.Outcome != model.Handled {
 			err = exitError{code: 1}
 		}

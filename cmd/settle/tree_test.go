@@ -42,6 +42,9 @@ func shop() *settle.Program {
 		}).
 		Handle("charge", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
 			lenient, _ := tx.Get("lenient").AsBool()
+			if short, _ := ev.Payload.Get("short").AsBool(); short {
+				return settle.Value{}, settle.Reject("short", "no money", nil)
+			}
 			if stolen, _ := ev.Payload.Get("stolen").AsBool(); stolen && !lenient {
 				return settle.Value{}, errors.New("the card is stolen")
 			}
@@ -333,12 +336,16 @@ func TestSend_AnErrorIsPrintedOnce(t *testing.T) {
 	if code != 1 || out != `{"error":"`+why+`","event":"c2","outcome":"failed","result":null}`+"\n" || stderr != "" {
 		t.Errorf("as JSON: code %d, %q, %q", code, out, stderr)
 	}
+	code, out, stderr = command(t.Context(), t, "send", "bank", "charge", `{"short":true}`, "--id", "c4", "--wait", "--json")
+	if code != 1 || out != `{"code":"short","error":"no money","event":"c4","outcome":"rejected","result":null}`+"\n" || stderr != "" {
+		t.Errorf("rejected, as JSON: code %d, %q, %q", code, out, stderr)
+	}
 	var refused struct{ Outcome, Error string }
 	code, out, stderr = command(t.Context(), t, "send", "bank", "nosuch", "--wait", "--json")
 	if err := json.Unmarshal([]byte(out), &refused); err != nil || code != 1 || refused.Outcome != "refused" || refused.Error == "" || stderr != "" {
 		t.Errorf("refused: code %d, %q, %q, %v", code, out, stderr, err)
 	}
-	want(t, 0, `{"event":"c3","lane":4,"duplicate":false}`, "send", "bank", "charge", "--id", "c3", "--json")
+	want(t, 0, `{"event":"c3","lane":5,"duplicate":false}`, "send", "bank", "charge", "--id", "c3", "--json")
 	want(t, 0, `{"event":"c3","duplicate":true} | had been sent before`, "send", "bank", "charge", "--id", "c3", "--json")
 	var tree history.Tree
 	if err := json.Unmarshal([]byte(want(t, 0, "", "send", "bank", "charge", "--id", "c3", "--wait=tree", "--json")), &tree); err != nil || tree.Root.Event != "c3" {

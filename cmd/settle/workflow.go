@@ -163,6 +163,7 @@ type statusLine struct {
 	Priority   int               `json:"priority,omitzero"`
 	Undoing    *runs.ActionError `json:"undoing,omitzero"`
 	Waiting    []string          `json:"waiting,omitzero"`
+	Progress   []progressLine    `json:"progress,omitzero"`
 	Result     model.Value       `json:"result,omitzero"`
 	Attributes model.Value       `json:"attributes,omitzero"`
 	Error      *runs.ActionError `json:"error,omitzero"`
@@ -184,26 +185,82 @@ func (c *workflowStatusCmd) Run(ctx context.Context, io streams) error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case c.JSON:
-			return printLine(io.out, lineOf(s))
-		case c.Graph && (c.Format == "svg" || s.State != flow.Running || s.Opaque):
-			return c.graph(io, s)
+		if c.Graph && !c.JSON {
+			return c.drawn(io, s)
 		}
-		screen, _ := sheetFor(io.out)
-		d := runText{sheet: screen, now: io.now()}
-		lines := d.lines(s)
-		if c.Graph {
-			lines = d.frame(s, math.MaxInt)
+		progress, err := progressOf(ctx, r, s)
+		if err != nil {
+			return err
 		}
-		for _, line := range lines {
-			fmt.Fprintln(io.out, line)
+		if c.JSON {
+			line := lineOf(s)
+			line.Progress = progress
+			return printLine(io.out, line)
 		}
-		return nil
+		return printLines(io, append(textOf(io).lines(s), progressText(progress)...))
 	})
 }
 
-// graph prints the graph of a run with the state of its nodes.
+// drawn prints the graph of a run, with the state of its nodes.
+func (c *workflowStatusCmd) drawn(io streams, s *flow.Status) error {
+	if c.Format == "svg" || s.State != flow.Running || s.Opaque {
+		return c.graph(io, s)
+	}
+	return printLines(io, textOf(io).frame(s, math.MaxInt))
+}
+
+// textOf draws a run for what it is printed on.
+func textOf(io streams) runText {
+	screen, _ := sheetFor(io.out)
+	return runText{sheet: screen, now: io.now()}
+}
+
+func printLines(io streams, lines []string) error {
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(io.out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// progressLine is what the performer of a call has reported last.
+type progressLine struct {
+	Action  string      `json:"action"`
+	Call    string      `json:"call"` // the last part of its key
+	Attempt int         `json:"attempt"`
+	Value   model.Value `json:"value"`
+}
+
+// progressOf reads the progress of the first calls that a run waits for.
+func progressOf(ctx context.Context, r flow.Runs, s *flow.Status) (list []progressLine, err error) {
+	for i := range s.Waiting[:min(len(s.Waiting), maxWaiting)] {
+		w := &s.Waiting[i]
+		v, err := r.Progress(ctx, s, w)
+		if err != nil {
+			return nil, err
+		}
+		if !v.IsAbsent() {
+			list = append(list, progressLine{w.Action, w.ID, w.Attempt, v})
+		}
+	}
+	return list, nil
+}
+
+// progressText prints each progress on a line, at most its first characters.
+func progressText(list []progressLine) (lines []string) {
+	const most = 200
+	for _, p := range list {
+		text := []rune(p.Value.String())
+		if len(text) > most {
+			text = append(text[:most], '…')
+		}
+		lines = append(lines, fmt.Sprintf("  progress of %s, call %s: %s", p.Action, p.Call, string(text)))
+	}
+	return lines
+}
+
+// graph prints the graph of a run whose nodes are not followed.
 func (c *workflowStatusCmd) graph(io streams, s *flow.Status) error {
 	switch {
 	case s.Graph == nil:

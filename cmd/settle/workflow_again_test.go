@@ -8,8 +8,8 @@ import (
 )
 
 const fragile = `
-reserve = action("reserve")
-charge = action("charge")
+reserve = action("reserve", watched = True)
+charge = action("charge", watched = True)
 
 def run(order, cents = 5):
     place = reserve(order)

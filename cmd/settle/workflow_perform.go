@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -90,11 +91,15 @@ func (p *performing) run(ctx context.Context) error {
 	g.Go(func() error { // ends with ctx
 		p.reported = map[taskID]bool{}
 		var doc model.Value
+		hint := sync.OnceFunc(p.hint)
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
 			case doc = <-docs:
+				if doc.Get("tasks").Len() == 0 {
+					hint()
+				}
 			case id := <-p.ended:
 				delete(p.underWay, id)
 				p.reported[id] = true
@@ -107,6 +112,11 @@ func (p *performing) run(ctx context.Context) error {
 		return nil // interrupted, which is the normal end
 	}
 	return err
+}
+
+// hint says which tasks are expected, because those of an action that is not watched never come.
+func (p *performing) hint() {
+	fmt.Fprintf(p.io.err, "document %s of space %s has no task: those of watched actions are expected in it; `settle perform %s` gets the others\n", p.cmd.Action, p.cmd.Space, p.cmd.Action)
 }
 
 // begin starts commands for pending tasks.

@@ -4,10 +4,11 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 )
 
 const approval = `
-price = action("price")
+price = action("price", watched = True)
 
 def run(items, patience = "1h"):
     prices = parallel([retry(price(item), attempts = 2, on = ["Offline"]) for item in items])
@@ -125,4 +126,30 @@ func TestWorkflow_GraphInEveryFormat(t *testing.T) {
 	want(t, 2, "has the workflows approval; name one", "workflow", "graph", program, "x")
 	want(t, 1, "has no workflow", "workflow", "graph", file(t, dir, "none.star", "x = 1\n"))
 	want(t, 1, "p.star:2:12: now is not available in a workflow", "workflow", "graph", file(t, dir, "p.star", "def run():\n    return now()\nworkflow('w', run)\n"))
+}
+
+// stopper stops a command once it has written.
+type stopper struct {
+	strings.Builder
+
+	stop func()
+}
+
+func (s *stopper) Write(p []byte) (int, error) {
+	defer s.stop()
+	return s.Builder.Write(p)
+}
+
+// The tasks of an action that performers get are in no document that could be watched, and a command that waited for them would say nothing.
+func TestWorkflow_PerformSaysWhichTasksItExpects(t *testing.T) {
+	t.Parallel()
+	hosting(t)
+	want(t, 0, "deployed", "deploy", file(t, t.TempDir(), "saga.star", saga), "--space", "*")
+	eventually(t, "r1: started", "workflow", "start", "shop", "saga", `{"seat":1}`, "--id", "r1")
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	out := &stopper{stop: stop}
+	if code := runAt(ctx, []string{"workflow", "perform", "shop", "book", "--", "true"}, streams{out: out, err: out, now: time.Now}, deploymentOf(t)); code != 0 || !strings.Contains(out.String(), "`settle perform book` gets the others") {
+		t.Errorf("code %d, %s", code, out.String())
+	}
 }
