@@ -193,4 +193,20 @@ func TestAsk_NeedsTheRightToReadTheWholeSpace(t *testing.T) {
 			t.Fatal("the rule does not arrive")
 		}
 	}
+	// Without a token, the rules decide on a loopback address, except for the operator.
+	for operator, want := range map[bool]int{false: http.StatusForbidden, true: http.StatusOK} { // any order: each by itself
+		g, err := gateway.Listen(gateway.Config{Addr: "127.0.0.1:0", Access: book, Questions: &asked{}, Operator: operator})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(g.Close)
+		h := g.Handler(empty{}, &ingress{})
+		for _, path := range []string{"/v1/spaces/shop-1/lane", "/v1/top"} {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+path, http.NoBody))
+			if w.Code != want {
+				t.Errorf("operator %v: %s: status %d, want %d", operator, path, w.Code, want)
+			}
+		}
+	}
 }
