@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -78,8 +79,8 @@ func TestAsk_WhatIsWrongIsABadRequest(t *testing.T) {
 	}
 	for _, err := range []error{&model.ServiceError{Code: model.CodeNotFound, Text: "there is no space"}, model.ErrNoResponder, context.DeadlineExceeded} {
 		a.err = err
-		want := map[bool]int{true: http.StatusNotFound, false: http.StatusServiceUnavailable}[err != model.ErrNoResponder]
-		if err == context.DeadlineExceeded {
+		want := map[bool]int{true: http.StatusNotFound, false: http.StatusServiceUnavailable}[!errors.Is(err, model.ErrNoResponder)]
+		if errors.Is(err, context.DeadlineExceeded) {
 			want = http.StatusInternalServerError
 		}
 		if r := s.get("/v1/spaces/s/lane"); r.StatusCode != want {
