@@ -115,8 +115,8 @@ func keysIn(n ast.Node) []*ast.BasicLit {
 			}
 		case *ast.SelectorExpr:
 			pkg, _ := f.X.(*ast.Ident)
-			if pkg != nil && pkg.Name == "http" {
-				return nil // http.Error
+			if pkg != nil && pkg.Name == "http" || isQuery(f.X) {
+				return nil // http.Error, and With of the query of a page
 			}
 			for _, from := range logs[f.Sel.Name] {
 				if len(args) > from {
@@ -144,6 +144,17 @@ func isAbout(list ast.Expr) bool {
 		return isAbout(list.X)
 	case *ast.SelectorExpr:
 		return list.Sel.Name == "about"
+	}
+	return false
+}
+
+// isQuery reports whether a value is the query of a page of the console, whose With has names and values of parameters.
+func isQuery(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return x.Name == "q"
+	case *ast.SelectorExpr:
+		return x.Sel.Name == "q"
 	}
 	return false
 }

@@ -61,7 +61,7 @@ func (c *caller) mayRead(space, document string) string {
 
 // mayReadAll returns why the caller may not read all documents of a space, "" if it may: an answer to a question names the values of many.
 func (c *caller) mayReadAll(space string) string {
-	if err := c.rules.MayReadAll(c.name(), space); err != nil {
+	if err := c.rules.MayReadAll(c.ruled(), space); err != nil {
 		return err.Error()
 	}
 	if c.principal == nil || c.asRules() || mayAll(c.principal.Read, space) {
@@ -72,7 +72,7 @@ func (c *caller) mayReadAll(space string) string {
 
 // mayReadEverything returns why the caller may not read all documents of all spaces, "" if it may.
 func (c *caller) mayReadEverything() string {
-	if err := c.rules.MayReadEverything(c.name()); err != nil {
+	if err := c.rules.MayReadEverything(c.ruled()); err != nil {
 		return err.Error()
 	}
 	if c.principal == nil || c.asRules() || slices.Contains(c.principal.Read, "*/*") {

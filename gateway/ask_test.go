@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -78,8 +79,8 @@ func TestAsk_WhatIsWrongIsABadRequest(t *testing.T) {
 	}
 	for _, err := range []error{&model.ServiceError{Code: model.CodeNotFound, Text: "there is no space"}, model.ErrNoResponder, context.DeadlineExceeded} {
 		a.err = err
-		want := map[bool]int{true: http.StatusNotFound, false: http.StatusServiceUnavailable}[err != model.ErrNoResponder]
-		if err == context.DeadlineExceeded {
+		want := map[bool]int{true: http.StatusNotFound, false: http.StatusServiceUnavailable}[!errors.Is(err, model.ErrNoResponder)]
+		if errors.Is(err, context.DeadlineExceeded) {
 			want = http.StatusInternalServerError
 		}
 		if r := s.get("/v1/spaces/s/lane"); r.StatusCode != want {
@@ -191,6 +192,22 @@ func TestAsk_NeedsTheRightToReadTheWholeSpace(t *testing.T) {
 	for deadline := time.Now().Add(time.Minute); status("all", "/v1/top") != http.StatusOK; {
 		if time.Now().After(deadline) {
 			t.Fatal("the rule does not arrive")
+		}
+	}
+	// Without a token, the rules decide on a loopback address, except for the operator.
+	for operator, want := range map[bool]int{false: http.StatusForbidden, true: http.StatusOK} { // any order: each by itself
+		g, err := gateway.Listen(gateway.Config{Addr: "127.0.0.1:0", Access: book, Questions: &asked{}, Operator: operator})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(g.Close)
+		h := g.Handler(empty{}, &ingress{})
+		for _, path := range []string{"/v1/spaces/shop-1/lane", "/v1/top"} {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+path, http.NoBody))
+			if w.Code != want {
+				t.Errorf("operator %v: %s: status %d, want %d", operator, path, w.Code, want)
+			}
 		}
 	}
 }

@@ -230,7 +230,7 @@ shaky[1]#2 line 4: steps 5 to 6, done 1
 	})
 }
 
-// Of steps that are not kept, no attempts are known, and that is told.
+// Of steps that are not kept, no attempts are known, and that is reported.
 func TestTimeline_BeginsWhereStepsAreKept(t *testing.T) {
 	t.Parallel()
 	w, _ := unstable(t, false, "    return inc(n)")

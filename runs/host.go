@@ -353,7 +353,7 @@ func (h *host) warn(id string, state State, f *workflow.Failure) {
 	name, _ := h.tx.Peek(Doc(id), "workflow").AsString()
 	args := []any{"run", id, "workflow", name, "error", why}
 	if undone != nil {
-		args = append(args, "undone", undone.Steps, "not undone", undone.Failed+undone.Skipped)
+		args = append(args, "undone", undone.Steps, "not_undone", undone.Failed+undone.Skipped)
 	}
 	h.tx.Warn("run "+string(state), args...)
 }

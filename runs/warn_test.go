@@ -18,10 +18,10 @@ func TestWarn_ARunThatEndsBadly(t *testing.T) {
 		want          []string
 	}{
 		{`["Riga"]`, "", 50, nil},
-		{`["Riga"]`, "", 200, []string{"run failed [run r workflow w error Declined: no money undone 2 not undone 0]"}},
-		{`["Oslo"]`, "", 200, []string{"run failed [run r workflow w error Declined: no money undone 1 not undone 1]"}},
+		{`["Riga"]`, "", 200, []string{"run failed [run r workflow w error Declined: no money undone 2 not_undone 0]"}},
+		{`["Oslo"]`, "", 200, []string{"run failed [run r workflow w error Declined: no money undone 1 not_undone 1]"}},
 		{`["Riga"]`, `{"run":"r"}`, 50, nil},
-		{`["Oslo"]`, `{"run":"r"}`, 50, []string{"run cancelled [run r workflow w error CancelledError: cancelled undone 0 not undone 1]"}},
+		{`["Oslo"]`, `{"run":"r"}`, 50, []string{"run cancelled [run r workflow w error CancelledError: cancelled undone 0 not_undone 1]"}},
 	} {
 		var warnings []string
 		w := newWorld(t, trip, inStarlark(t, tripActions), simkit.Options{Log: func(i space.ConsoleInfo) {

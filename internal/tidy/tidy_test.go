@@ -153,8 +153,8 @@ func readTree(t *testing.T, root string) []*file {
 		if err != nil {
 			return err
 		}
-		if path.Ext(rel) == ".gz" {
-			return nil // the only kind that is not text
+		if ext := path.Ext(rel); ext == ".gz" || ext == ".png" {
+			return nil // the only kinds that are not text
 		}
 		f := &file{path: rel, text: text, fset: fset}
 		// Go files in a testdata directory belong to no package; they are text.

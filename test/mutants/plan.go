@@ -13,6 +13,8 @@ type step struct {
 var (
 	fewSeeds  = step{"./test/sim", []string{"-run=TestSeeds$", "-seeds=60"}}
 	moreSeeds = step{"./test/sim", []string{"-run=TestSeeds$", "-first=61", "-seeds=540"}}
+	// runSeeds are those in which runs of workflows are compared with a reading of the log (docs/adr/0060).
+	runSeeds = step{"./test/sim", []string{"-run=TestSeeds$", "-first=60000000", "-seeds=120"}}
 )
 
 // usual lists the packages whose tests are run on a mutant, by its directory, the cheap ones first.
@@ -27,6 +29,7 @@ var usual = []struct {
 	{"worker/host", []step{{pkg: "./worker/host"}, {pkg: "./worker"}, fewSeeds, {pkg: "./test"}, {pkg: "."}, moreSeeds}},
 	{"worker", []step{{pkg: "./worker"}, fewSeeds, {pkg: "./test"}, {pkg: "."}, moreSeeds}},
 	{"coordinator", []step{{pkg: "./coordinator"}, {pkg: "./history"}, fewSeeds, {pkg: "./test"}, moreSeeds}},
+	{"runs", []step{{pkg: "./runs"}, {pkg: "./workflow/compile"}, runSeeds}},
 	{"history", []step{{pkg: "./history"}, fewSeeds, {pkg: "./worker"}, {pkg: "./live"}, {pkg: "./coordinator"}, {pkg: "./test"}, {pkg: "."}, {pkg: "./cmd/settle"}}},
 	{"live", []step{{pkg: "./live"}, {pkg: "./gateway"}, {pkg: "./test"}, {pkg: "."}}},
 	{"gateway", []step{{pkg: "./gateway"}, {pkg: "./test"}}},
