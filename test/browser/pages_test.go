@@ -21,7 +21,7 @@ func (b *tab) pages() []string {
 		b.Fatalf("the navigation has only %v", all)
 	}
 	all = append(all, "/spaces/rome", "/spaces/oslo", "/spaces/rome/graph", "/spaces/rome/graph?why=value", "/spaces/rome/documents/stock", "/spaces/rome/documents/summary",
-		"/spaces/wide/graph", "/spaces?q=nothing", "/-/help", "/nowhere")
+		"/spaces/berlin", "/spaces/berlin/events/ask/a1", "/spaces/berlin/runs/f1", "/spaces/rome/events/order/o1?as=graph", "/spaces/wide/graph", "/spaces?q=nothing", "/-/help", "/nowhere")
 	kinds := map[string]bool{}
 	for _, path := range all {
 		kinds[kindOf(path)] = true
