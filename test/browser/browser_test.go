@@ -362,7 +362,7 @@ func (b *tab) bytes() (sum float64) {
 	return sum
 }
 
-// openStreams returns the number of streams that are open, and of those that were. A page that has gone has none, though the browser may not say so.
+// openStreams returns the number of streams that are open, and of those that were. A page that has gone has none, though the browser does not always report their ends.
 func (b *tab) openStreams() (now, ever int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
