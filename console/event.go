@@ -77,6 +77,7 @@ func (l *eventLoader) load(ctx context.Context) (*shown, error) {
 	t.CausedBy = slices.DeleteFunc(t.CausedBy, func(r history.EventRef) bool { return l.q.visitor.MayReadAll(r.Space) != nil })
 	d.reasons(ctx, l.c)
 	d.payload(ctx, l.c)
+	d.spans(ctx, l.c)
 	d.fill()
 	s := d.shown()
 	l.last, l.at, l.end = s, time.Now(), t.Settled && !t.More
@@ -122,6 +123,7 @@ type eventData struct {
 	Payload model.Value
 	Gone    string // why the payload is not there
 	Trace   eventTrace
+	Spans   string // those of the trace, as a tree, if this process keeps traces
 	Why     map[history.EventRef]*questions.Event
 	Rows    []treeRow
 	Cut     int
@@ -267,6 +269,27 @@ func (d *eventData) payload(ctx context.Context, c *Console) {
 	}
 }
 
+// spans reads the spans of the trace to which the handling of the root belongs.
+func (d *eventData) spans(ctx context.Context, c *Console) {
+	if c.cfg.Traces == nil || d.Root.Commit == 0 {
+		return
+	}
+	page, err := history.ReadEntries(ctx, c.cfg.Bus, d.Root.Space, history.LogQuery{Before: d.Root.Commit + 1, Limit: 1})
+	if err != nil || len(page.Entries) == 0 {
+		return // the page says what else is known
+	}
+	for i := range page.Entries[0].Steps {
+		s := &page.Entries[0].Steps[i]
+		if s.Event == nil || *s.Event != d.Root.EventRef {
+			continue
+		}
+		if text, kept := c.cfg.Traces(traceOf(s.Trace)); kept {
+			d.Spans = text
+			return
+		}
+	}
+}
+
 // beginFollowUps gives events that a space has sent to itself, which pass through no lane, the end of their sender as their begin.
 func beginFollowUps(n *history.TreeNode) {
 	for _, c := range n.Caused {
@@ -388,6 +411,7 @@ func (d *eventData) shown() *shown {
 		{ID: "cause", Template: "event-cause", Data: d},
 		{ID: "values", Template: "event-values", Data: d},
 		{ID: "tree", Template: "event-tree", Data: d},
+		{ID: "spans", Template: "event-spans", Data: d},
 	}
 	return s
 }
