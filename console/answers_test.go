@@ -8,6 +8,8 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/flow"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/questions"
 )
 
 // garage is a program whose handler declines events: with data, or without.
@@ -54,6 +56,34 @@ func TestSpace_SaysWhatWaitsWhileAHandlerRuns(t *testing.T) {
 		t.Errorf("what waits: %s", visible(lane))
 	}
 	w.changes("/spaces/a", open, "Nothing waits")
+}
+
+// Events that a space has sent to itself have their turns between those of the lane; the head is the event that the worker names.
+func TestLane_TurnsFromTheLog(t *testing.T) {
+	t.Parallel()
+	names := func(d *laneData) (all []string) {
+		for _, p := range d.Waiting {
+			all = append(all, p.Event)
+		}
+		return all
+	}
+	lane := func() []questions.Pending {
+		return []questions.Pending{{Stream: "s", Event: "l4", Lane: 4}, {Stream: "s", Event: "l6", Lane: 6}, {Stream: "s", Event: "l9", Lane: 9}}
+	}
+	own := []model.Event{{Stream: "s", ID: "o3", Behind: 3}, {Stream: "s", ID: "o6", Behind: 6}, {Stream: "s", ID: "o7", Behind: 6}, {Stream: "s", ID: "o9", Behind: 9}}
+	d := &laneData{Lane: &questions.Lane{About: questions.About{State: questions.Running, Note: "the space does not answer: the handler of event l4 of stream s has not returned"}}}
+	d.queue(lane(), own)
+	if got := strings.Join(names(d), " "); got != "o3 l4 l6 o6 o7 l9 o9" || d.Head.Event != "l4" || d.Head.Cause != "running" || d.Head.Reason != "the handler of event l4 of stream s has not returned" || d.More {
+		t.Errorf("%s, head %+v", got, d.Head)
+	}
+	asleep := &laneData{Lane: &questions.Lane{About: questions.About{State: questions.Asleep}}}
+	if asleep.queue(lane(), own); asleep.Head.Event != "o3" || asleep.Head.Cause != "queued" {
+		t.Errorf("head %+v", asleep.Head)
+	}
+	many := &laneData{Lane: &questions.Lane{}}
+	if many.queue(make([]questions.Pending, listedWaiting+1), nil); !many.More || len(many.Waiting) != listedWaiting {
+		t.Errorf("%d are listed", len(many.Waiting))
+	}
 }
 
 const weighing = `

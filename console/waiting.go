@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/questions"
 )
 
@@ -39,17 +40,15 @@ func (s *spaceView) lane(ctx context.Context, a *asked) (laneData, error) {
 	return d, nil
 }
 
-// unhandled fills in the events without a receipt in the log. The head is the one whose handler runs, or else the first.
+// unhandled fills in the events without a receipt in the log.
 func (s *spaceReader) unhandled(ctx context.Context, d *laneData) error {
-	for i := range s.contents.Own {
-		d.add(s.contents.Own[i].Stream, s.contents.Own[i].ID, 0)
-	}
 	done := s.contents.Cursor
 	after := done.Floor
 	if len(done.Held) > 0 {
 		after = done.Held[0] - 1
 	}
-	for !d.More {
+	var lane []questions.Pending
+	for len(lane) <= listedWaiting {
 		page, err := s.c.cfg.Bus.ReadLane(ctx, s.space, after, lanePage)
 		if err != nil {
 			return err
@@ -58,32 +57,41 @@ func (s *spaceReader) unhandled(ctx context.Context, d *laneData) error {
 			m := &page[i]
 			after = m.Seq
 			if m.NotBefore == 0 && (m.Seq > done.Floor || slices.Contains(done.Held, m.Seq)) {
-				d.add(m.Stream, m.ID, m.Seq)
+				lane = append(lane, questions.Pending{Stream: m.Stream, Event: m.ID, Lane: m.Seq})
 			}
 		}
 		if len(page) < lanePage {
 			break
 		}
 	}
-	if len(d.Waiting) == 0 {
-		return nil
-	}
-	at := max(0, slices.IndexFunc(d.Waiting, func(p questions.Pending) bool {
-		return strings.Contains(d.Lane.Note, "event "+p.Event+" of stream "+p.Stream+" ")
-	}))
-	d.Head = &questions.Head{Stream: d.Waiting[at].Stream, Event: d.Waiting[at].Event, Cause: "queued", Reason: plainReason(d.Lane.Note)}
-	if d.Lane.State == questions.Running {
-		d.Head.Cause = "running"
-	}
-	d.Waiting[at].Reason = "it is next"
+	d.queue(lane, s.contents.Own)
 	return nil
 }
 
-// add adds an event, if there is room for it in the list.
-func (d *laneData) add(stream, event string, seq uint64) {
-	if len(d.Waiting) == listedWaiting {
-		d.More = true
+// queue fills in events in the order of their turns: those of the lane, and those that the space has sent to itself. The head is the one that the
+// worker says it is at, or else the first.
+func (d *laneData) queue(lane []questions.Pending, own []model.Event) {
+	all := lane
+	for i := range own {
+		at := slices.IndexFunc(all, func(p questions.Pending) bool { return p.Lane > own[i].Behind })
+		if at < 0 {
+			at = len(all)
+		}
+		all = slices.Insert(all, at, questions.Pending{Stream: own[i].Stream, Event: own[i].ID})
+	}
+	if len(all) == 0 {
 		return
 	}
-	d.Waiting = append(d.Waiting, questions.Pending{Stream: stream, Event: event, Lane: seq, Reason: "it waits for its turn", Ahead: len(d.Waiting)})
+	at := max(0, slices.IndexFunc(all, func(p questions.Pending) bool {
+		return strings.Contains(d.Lane.Note, "event "+p.Event+" of stream "+p.Stream+" ")
+	}))
+	d.Head = &questions.Head{Stream: all[at].Stream, Event: all[at].Event, Cause: "queued", Reason: plainReason(d.Lane.Note)}
+	if d.Lane.State == questions.Running {
+		d.Head.Cause = "running"
+	}
+	for i := range all {
+		all[i].Reason = "it waits for its turn"
+	}
+	all[at].Reason = "it is next"
+	d.More, d.Waiting = len(all) > listedWaiting, all[:min(len(all), listedWaiting)]
 }
