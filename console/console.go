@@ -41,6 +41,8 @@ type Config struct {
 	User func(ctx context.Context) (user, account string)
 	// Examine examines the deployment as settle doctor does; nil if this process cannot.
 	Examine func(ctx context.Context) (*doctor.Report, error)
+	// Traces returns a trace that this process has kept, as a tree of its spans, by its id of 32 hexadecimal digits; nil if it keeps none.
+	Traces func(id string) (text string, kept bool)
 	// Remember samples the deployment from the start; by default the first visitor begins that, and it ends an hour after the last one.
 	Remember bool
 	Logger   *slog.Logger

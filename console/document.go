@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/questions"
+	"github.com/settlehq/settle/space"
 )
 
 func documentPage() page {
@@ -113,7 +114,13 @@ func (d *documentView) load(ctx context.Context) (*shown, error) {
 
 // title is the value, if it is short.
 func (d *documentView) title(data *documentData) (string, string) {
+	if action, t, is := space.TaskIn(d.doc, data.Value); is {
+		r := taskRow{Task: t}
+		return fmt.Sprintf("Task %s of %s is %s", cut(t.Key, 48), action, r.Word()), r.Mark()
+	}
 	switch {
+	case data.Value.IsAbsent() && model.IsTaskDoc(d.doc):
+		return "This task has ended, and is removed", "dormant"
 	case data.Value.IsAbsent() && data.Node != nil:
 		return d.doc + " was not computed: nothing reads it", "dormant"
 	case data.Value.IsAbsent():

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,6 +77,7 @@ func (l *eventLoader) load(ctx context.Context) (*shown, error) {
 	t.CausedBy = slices.DeleteFunc(t.CausedBy, func(r history.EventRef) bool { return l.q.visitor.MayReadAll(r.Space) != nil })
 	d.reasons(ctx, l.c)
 	d.payload(ctx, l.c)
+	d.spans(ctx, l.c)
 	d.fill()
 	s := d.shown()
 	l.last, l.at, l.end = s, time.Now(), t.Settled && !t.More
@@ -123,6 +123,7 @@ type eventData struct {
 	Payload model.Value
 	Gone    string // why the payload is not there
 	Trace   eventTrace
+	Spans   string // those of the trace, as a tree, if this process keeps traces
 	Why     map[history.EventRef]*questions.Event
 	Rows    []treeRow
 	Cut     int
@@ -268,6 +269,27 @@ func (d *eventData) payload(ctx context.Context, c *Console) {
 	}
 }
 
+// spans reads the spans of the trace to which the handling of the root belongs.
+func (d *eventData) spans(ctx context.Context, c *Console) {
+	if c.cfg.Traces == nil || d.Root.Commit == 0 {
+		return
+	}
+	page, err := history.ReadEntries(ctx, c.cfg.Bus, d.Root.Space, history.LogQuery{Before: d.Root.Commit + 1, Limit: 1})
+	if err != nil || len(page.Entries) == 0 {
+		return // the page says what else is known
+	}
+	for i := range page.Entries[0].Steps {
+		s := &page.Entries[0].Steps[i]
+		if s.Event == nil || *s.Event != d.Root.EventRef {
+			continue
+		}
+		if text, kept := c.cfg.Traces(traceOf(s.Trace)); kept {
+			d.Spans = text
+			return
+		}
+	}
+}
+
 // beginFollowUps gives events that a space has sent to itself, which pass through no lane, the end of their sender as their begin.
 func beginFollowUps(n *history.TreeNode) {
 	for _, c := range n.Caused {
@@ -341,6 +363,10 @@ func (d *eventData) title() (title, state string) {
 		}
 		return fmt.Sprintf("%s is %s", name, n.State), eventState(n.State)
 	}
+	rejected := ""
+	if n.State == lineage.Rejected {
+		rejected = fmt.Sprintf("%s was rejected: %s", name, cut(display.FirstLine(n.Error), 100))
+	}
 	switch {
 	case failed > 0:
 		return fmt.Sprintf("%s of the %s that %s caused failed", display.Grouped(failed), display.Count(others, "event"), name), "failed"
@@ -348,14 +374,19 @@ func (d *eventData) title() (title, state string) {
 		return fmt.Sprintf("%s of the %s that %s caused %s open", display.Grouped(open), display.Count(others, "event"), name, map[bool]string{true: "is", false: "are"}[open == 1]), "waiting"
 	case d.Tree.More:
 		return fmt.Sprintf("%s was %s; %s that it caused were read, none of which has failed, and there are more", name, n.State, display.Count(others, "event")), "waiting"
+	case rejected != "":
+		return rejected, eventState(n.State)
 	case others == 0:
 		return fmt.Sprintf("%s was %s, and sent nothing", name, n.State), eventState(n.State)
+	}
+	if d.Tree.States[lineage.Rejected] > 0 {
+		return fmt.Sprintf("%s was %s, and all that it caused has ended: %s, %s of them rejected", name, n.State, display.Count(others, "event"), display.Grouped(d.Tree.States[lineage.Rejected])), eventState(n.State)
 	}
 	return fmt.Sprintf("%s was %s, and so was all that it caused: %s", name, n.State, display.Count(others, "event")), eventState(n.State)
 }
 
 // asIs matches what a reason says before the reason: that the event waits, and what the space does.
-var asIs = regexp.MustCompile(`^it waits, and the space is (?:running|awake|asleep|loading): (?:the space does not answer: )?`)
+var asIs = regexp.MustCompile(`^(?:it waits, and the space is (?:running|awake|asleep|loading): )?(?:the space does not answer: )?`)
 
 // plainReason is a reason without what the page says already.
 func plainReason(reason string) string { return asIs.ReplaceAllString(reason, "") }
@@ -380,6 +411,7 @@ func (d *eventData) shown() *shown {
 		{ID: "cause", Template: "event-cause", Data: d},
 		{ID: "values", Template: "event-values", Data: d},
 		{ID: "tree", Template: "event-tree", Data: d},
+		{ID: "spans", Template: "event-spans", Data: d},
 	}
 	return s
 }
@@ -442,7 +474,7 @@ func well(n *history.TreeNode) (all int, is bool) {
 	is = true
 	walk(n, func(n *history.TreeNode) {
 		all++
-		is = is && (n.State == lineage.Handled || n.State == lineage.Cancelled) && n.More == 0
+		is = is && (n.State == lineage.Handled || n.State == lineage.Rejected || n.State == lineage.Cancelled) && n.More == 0
 	})
 	return all, is
 }
@@ -469,7 +501,7 @@ func (d *eventData) rows(n *history.TreeNode, depth int, open map[string]bool) {
 		d.rows(c, depth+1, open)
 	}
 	if rest > 0 {
-		d.Rows = append(d.Rows, treeRow{TreeNode: &history.TreeNode{}, Key: "rest-" + key, Depth: min(depth+1, 12), Mark: "clean", Rest: true, Folded: rest, OpenURL: d.openURL(open, key), Text: "well: handled, or cancelled"})
+		d.Rows = append(d.Rows, treeRow{TreeNode: &history.TreeNode{}, Key: "rest-" + key, Depth: min(depth+1, 12), Mark: "clean", Rest: true, Folded: rest, OpenURL: d.openURL(open, key), Text: "well: handled, rejected or cancelled"})
 	}
 	if n.More > 0 {
 		d.Rows = append(d.Rows, treeRow{TreeNode: &history.TreeNode{}, Key: "more-" + key, Depth: min(depth+1, 12), Mark: "dormant", Rest: true, Folded: n.More, URL: eventURL(n.Space, n.Stream, n.Event), Text: "not read: open this event alone"})
@@ -530,202 +562,4 @@ func (r *treeRow) due() string {
 		return ""
 	}
 	return "due " + r.Until.UTC().Format("2006-01-02 15:04:05")
-}
-
-// axis places events in time. Pauses in which nothing was under way are cut.
-type axis struct {
-	from   time.Time
-	span   time.Duration
-	now    time.Time
-	pieces []piece
-	labels []string
-}
-
-// piece is a part of time, and its part of the axis in percent.
-type piece struct {
-	from, to time.Time
-	x, w     float64
-	idle     bool
-}
-
-// bounds returns when an event was under way.
-func bounds(n *history.TreeNode, now time.Time) (from, to time.Time) {
-	from = n.Sent
-	if from.IsZero() {
-		from = n.Ended
-	}
-	to = n.Ended
-	switch {
-	case from.IsZero():
-		return time.Time{}, time.Time{}
-	case to.IsZero():
-		to = now
-	case to.Before(from):
-		to = from
-	}
-	return from, to
-}
-
-// newAxis returns the axis of a tree.
-func newAxis(root *history.TreeNode, now time.Time) *axis {
-	a := &axis{now: now}
-	type span struct{ from, to time.Time }
-	var busy []span
-	walk(root, func(n *history.TreeNode) {
-		from, to := bounds(n, now)
-		if from.IsZero() {
-			return
-		}
-		if n.State == lineage.Waiting { // waiting for a time is no work
-			to = from
-		}
-		busy = append(busy, span{from, to})
-	})
-	if len(busy) == 0 {
-		return a
-	}
-	slices.SortFunc(busy, func(a, b span) int { return a.from.Compare(b.from) })
-	merged := busy[:1]
-	for _, s := range busy[1:] {
-		if last := &merged[len(merged)-1]; !s.from.After(last.to) {
-			if s.to.After(last.to) {
-				last.to = s.to
-			}
-			continue
-		}
-		merged = append(merged, s)
-	}
-	work := time.Duration(0)
-	for _, s := range merged {
-		work += s.to.Sub(s.from)
-	}
-	a.from, a.span = merged[0].from, merged[len(merged)-1].to.Sub(merged[0].from)
-	least := max(work/2, 20*time.Millisecond) // shorter pauses are drawn as they are
-	const cutWidth = 4.0
-	drawn, cuts := time.Duration(0), 0
-	for i, s := range merged {
-		drawn += s.to.Sub(s.from)
-		if i > 0 {
-			if gap := s.from.Sub(merged[i-1].to); gap > least && cuts < 8 {
-				cuts++
-			} else {
-				drawn += gap
-			}
-		}
-	}
-	scale := (100 - cutWidth*float64(cuts)) / float64(max(drawn, 1))
-	x, cut := 0.0, 0
-	for i, s := range merged {
-		if i > 0 {
-			gap := s.from.Sub(merged[i-1].to)
-			w := float64(gap) * scale
-			idle := gap > least && cut < 8
-			if idle {
-				cut++
-				w = cutWidth
-				a.labels = append(a.labels, duration(gap))
-			}
-			a.pieces = append(a.pieces, piece{merged[i-1].to, s.from, x, w, idle})
-			x += w
-		}
-		w := float64(s.to.Sub(s.from)) * scale
-		a.pieces = append(a.pieces, piece{s.from, s.to, x, w, false})
-		x += w
-	}
-	return a
-}
-
-// at returns the place of a time, in percent.
-func (a *axis) at(t time.Time) float64 {
-	for _, p := range a.pieces {
-		if t.After(p.to) {
-			continue
-		}
-		d := p.to.Sub(p.from)
-		if d <= 0 || t.Before(p.from) {
-			return p.x
-		}
-		return p.x + p.w*float64(t.Sub(p.from))/float64(d)
-	}
-	return 100
-}
-
-// place returns the bar of an event.
-func (a *axis) place(n *history.TreeNode) (x, w float64) {
-	from, to := bounds(n, a.now)
-	if from.IsZero() {
-		return -1, 0
-	}
-	x = a.at(from)
-	if n.State == lineage.Waiting {
-		return min(x, 99), 100 - min(x, 99)
-	}
-	return min(x, 99.2), max(a.at(to)-x, 0.8)
-}
-
-// treeGraph is a tree as a picture: generations from left to right.
-type treeGraph struct {
-	Width, Height int
-	Nodes         []treeBox
-	Edges         []string
-}
-
-// treeBox is an event in it.
-type treeBox struct {
-	X, Y            int
-	Mark, Word      string
-	Line1, Line2    string
-	URL, Key, Title string
-	Rest            bool
-}
-
-const treeBoxWidth, treeBoxHeight, treeGapX, treeGapY = 176, 40, 40, 10
-
-// drawTree places the rows of a waterfall: leaves one below the other, and each event beside the middle of what it has caused.
-func drawTree(rows []treeRow) treeGraph {
-	g := treeGraph{}
-	children := make([][]int, len(rows))
-	var last [16]int
-	for i := range rows {
-		if rows[i].Depth > 0 {
-			parent := last[rows[i].Depth-1]
-			children[parent] = append(children[parent], i)
-		}
-		last[rows[i].Depth] = i
-	}
-	y := make([]int, len(rows))
-	next := 8
-	for i := len(rows) - 1; i >= 0; i-- { // so that parents come after what they have caused
-		if len(children[i]) == 0 {
-			y[i] = -1
-		}
-	}
-	for i := range rows {
-		if y[i] == -1 {
-			y[i] = next
-			next += treeBoxHeight + treeGapY
-		}
-	}
-	for i := len(rows) - 1; i >= 0; i-- {
-		if c := children[i]; len(c) > 0 {
-			y[i] = (y[c[0]] + y[c[len(c)-1]]) / 2
-		}
-	}
-	for i := range rows {
-		r := &rows[i]
-		x := 8 + r.Depth*(treeBoxWidth+treeGapX)
-		b := treeBox{X: x, Y: y[i], Mark: r.Mark, Word: r.Word, Line1: cut(r.Name, 24), Line2: cut(cmp.Or(r.Why, r.Late, r.due(), r.Event), 26), URL: r.URL, Key: r.Key, Title: r.Event, Rest: r.Rest}
-		if r.Rest {
-			b.Line1, b.Line2, b.URL = fmt.Sprintf("%s more", display.Grouped(r.Folded)), cut(r.Text, 26), cmp.Or(r.OpenURL, r.URL)
-		} else if r.Folded > 0 {
-			b.Line2 = fmt.Sprintf("%s more below, all well", display.Grouped(r.Folded))
-		}
-		g.Nodes = append(g.Nodes, b)
-		for _, c := range children[i] {
-			x1, y1, x2, y2 := x+treeBoxWidth, y[i]+treeBoxHeight/2, x+treeBoxWidth+treeGapX, y[c]+treeBoxHeight/2
-			g.Edges = append(g.Edges, fmt.Sprintf("M%d %d C%d %d %d %d %d %d", x1, y1, x1+treeGapX/2, y1, x2-treeGapX/2, y2, x2, y2))
-		}
-		g.Width, g.Height = max(g.Width, x+treeBoxWidth+8), max(g.Height, y[i]+treeBoxHeight+8)
-	}
-	return g
 }

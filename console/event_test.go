@@ -44,8 +44,9 @@ func TestEvent_ALargeTreeIsFolded(t *testing.T) {
 	w := operate(t, settle.Config{Programs: settle.Always(office(nil))})
 	w.send("a", "many", "m1", 180)
 	page := "/spaces/a/events/many/m1"
-	text := w.until(page, "1 of the 181 events that m1 caused failed")
-	if rows := strings.Count(text, `<li id="t-`); rows > 20 || !strings.Contains(visible(text), "bank · pay") || !strings.Contains(visible(text), "and 175 more") {
+	w.until(page, "1 of the 181 events that m1 caused failed")
+	text := w.until(page, "and 175 more") // what is not handled yet is not folded
+	if rows := strings.Count(text, `<li id="t-`); rows > 20 || !strings.Contains(visible(text), "bank · pay") {
 		t.Errorf("%d rows: %s", rows, visible(text))
 	}
 	if len(text) > 100<<10 {

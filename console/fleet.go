@@ -212,7 +212,7 @@ func (r *memberRow) Noted() (list []string) {
 		list = append(list, "its NATS user lacks a permission: "+g.Denied)
 	}
 	if g.Abandoned > 0 {
-		list = append(list, map[bool]string{true: "1 call of application code was given up and has", false: display.Count(g.Abandoned, "call") + " of application code were given up and have"}[g.Abandoned == 1]+" not returned")
+		list = append(list, abandonedText(g.Abandoned))
 	}
 	list = append(list, g.Unrunnable...)
 	if r.Ahead > time.Second {

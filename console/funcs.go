@@ -33,7 +33,7 @@ func (l *looks) funcs() template.FuncMap {
 		"graphURL": graphURL,
 		"eventURL": eventURL,
 		"do":       doURL,
-		"leads":    l.leads, "workerState": workerState, "causeState": stateOfCause, "outcomeState": outcomeState, "tree": tree, "own": ownChange, "timer": timerName, "per": per,
+		"leads":    l.leads, "workerState": workerState, "causeState": stateOfCause, "outcomeState": outcomeState, "tree": tree, "own": ownChange, "timer": timerName, "per": per, "placeName": placeName,
 	}
 }
 

@@ -22,8 +22,12 @@ import (
 
 var anchors = regexp.MustCompile(`(?s)<a [^>]*?href="(/[^"]*|\?[^"]*|#[^"]*)"[^>]*>(.*?)</a>`)
 
+// choices are the streams that the form of a space offers: they choose what the form sends, and lead to no other page.
+var choices = regexp.MustCompile(`(?s)<nav [^>]*?id="streams".*?</nav>`)
+
 // link returns where the link with a text leads on a page, "" if there is none. A link of the page itself comes before those of the navigation.
 func link(text, label string) string {
+	text = choices.ReplaceAllString(text, "")
 	main := bodies.FindString(text)
 	for _, part := range []string{main, text} {
 		for _, m := range anchors.FindAllStringSubmatch(part, -1) {

@@ -218,9 +218,17 @@ func workerConcerns(w *fleet.Member) (list []concern) {
 		add(concern{Key: "denied " + w.ID, State: "failed", What: w.ID, URL: "/doctor", Text: "its NATS user lacks a permission: " + fig.Denied, CLI: "settle doctor"})
 	}
 	if fig.Abandoned > 0 {
-		add(concern{Key: "abandoned " + w.ID, State: "running", What: w.ID, URL: "/fleet", Text: display.Count(fig.Abandoned, "call") + " of application code were given up and have not returned"})
+		add(concern{Key: "abandoned " + w.ID, State: "running", What: w.ID, URL: "/fleet", Text: abandonedText(fig.Abandoned)})
 	}
 	return list
+}
+
+// abandonedText says how many calls of application code were given up.
+func abandonedText(n int) string {
+	if n == 1 {
+		return "1 call of application code was given up and has not returned"
+	}
+	return display.Count(n, "call") + " of application code were given up and have not returned"
 }
 
 // stateOfCause is the mark of a stuck space.

@@ -16,6 +16,7 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/receipts"
 )
 
 // sendForm is what the template of the form that sends an event gets.
@@ -230,6 +231,10 @@ func (a *act) outcome(ctx context.Context, client *settle.Client, space, stream 
 	switch {
 	case err != nil:
 		return text + " is stored, and was not handled within " + display.Duration(receiptPatience) + ": see what waits in the lane"
+	case rc.Outcome == model.Rejected && !rc.Result.IsAbsent():
+		return text + " was rejected: " + receipts.Reason(rc) + ", with the data " + cut(rc.Result.String(), 200)
+	case rc.Outcome == model.Rejected:
+		return text + " was rejected: " + receipts.Reason(rc)
 	case rc.Outcome != model.Handled:
 		return text + " " + string(rc.Outcome) + ": " + rc.Error
 	case !rc.Result.IsAbsent():

@@ -228,6 +228,10 @@ func (s *spaceView) load(ctx context.Context) (*shown, error) {
 		return nil, err
 	}
 	a := s.c.ask(ctx, s.space, s.q)
+	lane, err := s.lane(ctx, a)
+	if err != nil {
+		return nil, err
+	}
 	out := &shown{Name: s.space, CLI: "settle get " + s.space, Crumbs: []crumb{{"Spaces", "/spaces"}}}
 	out.Title, out.State = s.title(a)
 	tabs := tabsOf(s.c, s.space, "documents")
@@ -235,33 +239,13 @@ func (s *spaceView) load(ctx context.Context) (*shown, error) {
 		{ID: "tabs", Template: "space-tabs", Data: tabs},
 		{ID: "about", Template: "space-about", Data: s.about(ctx, a)},
 		{ID: "documents", Template: "space-documents", Data: s.documents(a)},
-		{ID: "lane", Template: "space-lane", Data: laneData{s.space, a.Lane, waitingNow(a.Lane), a.LaneError}},
+		{ID: "lane", Template: "space-lane", Data: lane},
 		{ID: "timers", Template: "space-timers", Data: map[string]any{"Rows": s.timers(), "Space": s.space}},
 		{ID: "tasks", Template: "space-tasks", Data: s.tasks()},
 		{ID: "recent", Template: "space-recent", Data: s.recentData()},
 		{ID: "send", Template: "space-send", Data: s.c.sendForm(ctx, s.space, s.q, s.recent)},
 	}
 	return out, nil
-}
-
-// laneData is what the template of the lane gets. Waiting are the events that do not wait for a time: those are timers.
-type laneData struct {
-	Space   string
-	Lane    *questions.Lane
-	Waiting []questions.Pending
-	Error   string
-}
-
-func waitingNow(l *questions.Lane) (out []questions.Pending) {
-	if l == nil {
-		return nil
-	}
-	for _, p := range l.Pending {
-		if p.At.IsZero() && p.Event != "" {
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 // title says how the space is.
@@ -364,7 +348,7 @@ func (s *spaceReader) writers() map[string]wrote {
 func (s *spaceView) documents(a *asked) *docsData {
 	d := &docsData{Space: s.space, Filter: s.q.Param("doc"), Back: s.q.at.String()}
 	nodes, byID := map[string]*questions.GraphNode{}, map[string]*questions.GraphNode{}
-	names := s.contents.DocIDs()
+	names := slices.DeleteFunc(s.contents.DocIDs(), model.IsTaskDoc) // see tasks
 	if a.Graph != nil {
 		d.Awake = a.Graph.State == questions.Awake
 		for i := range a.Graph.Nodes {

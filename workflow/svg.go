@@ -65,7 +65,11 @@ func (g *Graph) Draw(how Drawing) (string, error) {
 	}
 	width += 2 * margin
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" role="img">`+"\n", width, height, width, height)
+	role := "img"
+	if how.Link != nil { // an image cannot have links
+		role = "group"
+	}
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" role="%s">`+"\n", width, height, width, height, role)
 	fmt.Fprintf(&b, "<title>workflow %s</title>\n", escaped(g.Name))
 	if !how.Bare {
 		fmt.Fprintf(&b, "<style>%s</style>\n"+`<rect class="wf-paper" width="%.0f" height="%.0f"/>`+"\n", style, width, height)

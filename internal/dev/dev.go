@@ -170,7 +170,7 @@ func (d *dev) start(ctx context.Context) error {
 	}
 	d.bus = d.run.Bus()
 	d.server = Server{NATS: d.run.Server().ClientURL(), HTTP: "http://" + web, PID: os.Getpid()}
-	pages, err := console.OnBus(d.bus, console.Config{Version: d.cfg.Version, Remember: true, Logger: slog.New(screen{out: d.cfg.Out})})
+	pages, err := console.OnBus(d.bus, console.Config{Version: d.cfg.Version, Remember: true, Traces: d.traces.find(), Logger: slog.New(screen{out: d.cfg.Out})})
 	if err != nil {
 		return errors.Join(err, d.run.Stop(ctx))
 	}

@@ -524,7 +524,7 @@ func TestDev_AFileWhoseNameNoProgramCanHaveIsNamed(t *testing.T) {
 	}
 }
 
-// With --trace, an event and what it causes can be read as a tree, over HTTP.
+// With --trace, an event and what it causes can be read as a tree, over HTTP and on the page of the event in the console.
 func TestDev_TraceShowsWhatAnEventCauses(t *testing.T) {
 	quietHome(t)
 	s := start(t, t.TempDir(), func(c *dev.Config) { c.Trace = true })
@@ -555,11 +555,17 @@ func TestDev_TraceShowsWhatAnEventCauses(t *testing.T) {
 	for {
 		if m := id.FindStringSubmatch(get(at[1] + "?n=500")); m != nil {
 			if tree := get(at[1] + "/" + m[1]); regexp.MustCompile(`(?m)^lane temp fridge .*\n(?:.*\n)*  handle temp fridge handled .*\n(?:.*\n)*    commit fridge `).MatchString(tree) {
-				return
+				break
 			}
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("there is no trace of the event:\n%s", get(at[1]))
+		}
+	}
+	page := s.server.HTTP + "/spaces/fridge/events/temp/traced-1"
+	for text := get(page); !strings.Contains(text, "Its trace") || !strings.Contains(text, "handle temp fridge handled"); text = get(page) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the page of the event has no trace:\n%s", text)
 		}
 	}
 }

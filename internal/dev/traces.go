@@ -28,6 +28,24 @@ func (d *dev) tracer() trace.Tracer {
 	return d.traces.store.Tracer(d.cfg.Version)
 }
 
+// find returns what finds a trace as a text, nil without --trace.
+func (t *traces) find() func(id string) (text string, kept bool) {
+	if t == nil {
+		return nil
+	}
+	return func(id string) (string, bool) {
+		of, err := trace.TraceIDFromHex(id)
+		if err != nil {
+			return "", false
+		}
+		found, kept := t.store.Get(of)
+		if !kept {
+			return "", false
+		}
+		return found.Text(), true
+	}
+}
+
 // showTraces serves the traces until the function that it returns is called.
 func (d *dev) showTraces(ctx context.Context) (stop func(), err error) {
 	if d.traces == nil {

@@ -77,9 +77,10 @@ type tab struct {
 	mu       sync.Mutex
 	faults   []string
 	allowed  []string
-	received map[network.RequestID]float64 // bytes, by request
-	streams  map[network.RequestID]bool    // those that are open
-	opened   int                           // the number of streams that were
+	received map[network.RequestID]float64      // bytes, by request
+	document cdp.LoaderID                       // the page that is open, or is loaded
+	streams  map[network.RequestID]cdp.LoaderID // those that are open, with their pages
+	opened   int                                // the number of streams that were
 }
 
 // open opens a tab. When the test ends, whatever the page has reported as an error is one of the test.
@@ -89,7 +90,7 @@ func (w *world) open() *tab {
 	w.Cleanup(end)
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	w.Cleanup(cancel)
-	b := &tab{T: w.T, w: w, ctx: ctx, received: map[network.RequestID]float64{}, streams: map[network.RequestID]bool{}}
+	b := &tab{T: w.T, w: w, ctx: ctx, received: map[network.RequestID]float64{}, streams: map[network.RequestID]cdp.LoaderID{}}
 	if err := chromedp.Listen(ctx, b.hear); err != nil {
 		w.Fatal(err)
 	}
@@ -135,11 +136,11 @@ func (b *tab) hear(event any) {
 		if !strings.HasPrefix(e.Request.URL, b.w.base+"/") && !strings.HasPrefix(e.Request.URL, "data:") {
 			fault("a request to another place: %s", e.Request.URL)
 		}
-		if e.Type == network.ResourceTypeDocument { // the page that was open has gone, with its stream
-			clear(b.streams)
+		if e.Type == network.ResourceTypeDocument {
+			b.document = e.LoaderID
 		}
 		if e.Type == network.ResourceTypeEventSource {
-			b.streams[e.RequestID] = true
+			b.streams[e.RequestID] = e.LoaderID
 			b.opened++
 		}
 	case *network.EventLoadingFinished:
@@ -361,11 +362,16 @@ func (b *tab) bytes() (sum float64) {
 	return sum
 }
 
-// openStreams returns the number of streams that are open, and of those that were.
+// openStreams returns the number of streams that are open, and of those that were. A page that has gone has none, though the browser does not always report their ends.
 func (b *tab) openStreams() (now, ever int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.streams), b.opened
+	for _, page := range b.streams { // any order
+		if page == b.document {
+			now++
+		}
+	}
+	return now, b.opened
 }
 
 // hover moves the pointer to an element.

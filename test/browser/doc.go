@@ -6,5 +6,5 @@
 //
 //	cd test/browser && npm ci && go test ./...
 //
-// SHOTS names a directory for a picture of each page that a test opens; go test -run Shots makes those of docs/images.
+// SHOTS names a directory for a picture of each page that a test opens.
 package browser

@@ -21,7 +21,7 @@ func (b *tab) pages() []string {
 		b.Fatalf("the navigation has only %v", all)
 	}
 	all = append(all, "/spaces/rome", "/spaces/oslo", "/spaces/rome/graph", "/spaces/rome/graph?why=value", "/spaces/rome/documents/stock", "/spaces/rome/documents/summary",
-		"/spaces/wide/graph", "/spaces?q=nothing", "/-/help", "/nowhere")
+		"/spaces/berlin", "/spaces/berlin/events/ask/a1", "/spaces/berlin/runs/f1", "/spaces/rome/events/order/o1?as=graph", "/spaces/wide/graph", "/spaces?q=nothing", "/-/help", "/nowhere")
 	kinds := map[string]bool{}
 	for _, path := range all {
 		kinds[kindOf(path)] = true
@@ -61,30 +61,50 @@ var looks = []struct {
 	theme         string
 }{{1440, 900, "light"}, {1024, 768, "dark"}, {390, 844, "light"}}
 
+// tabs is in how many tabs pages are checked; as many at a time as go test runs tests.
+const tabs = 4
+
 // Each page keeps the rules of accessibility at three widths in both themes, is not wider than the window, and reports no error.
 func TestPages_KeepTheRulesOfAccessibility(t *testing.T) {
 	w := start(t, 2, gateway.Config{})
 	w.fill()
 	b := w.open()
 	b.allow("status of 404") // of /nowhere
-	for _, path := range b.pages() {
-		b.to(path)
-		for _, look := range looks {
-			b.size(look.width, look.height)
-			b.theme(look.theme)
-			for _, v := range b.axe() {
-				for _, n := range v.Nodes {
-					t.Errorf("%s at %d, %s: %s (%s): %s: %s", path, look.width, look.theme, v.ID, v.Help, n.HTML, n.FailureSummary)
-				}
+	all := b.pages()
+	t.Logf("%d pages: %v", len(all), all)
+	for n := range tabs {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			own := *w
+			own.T = t
+			b := own.open()
+			b.allow("status of 404")
+			for i := n; i < len(all); i += tabs {
+				b.keepsTheRules(all[i])
 			}
-			if wide := eval[int64](b, `document.documentElement.scrollWidth`); wide > look.width {
-				t.Errorf("%s at %d is %d wide", path, look.width, wide)
+		})
+	}
+}
+
+// keepsTheRules checks a page in all looks.
+func (b *tab) keepsTheRules(path string) {
+	b.Helper()
+	b.to(path)
+	for _, look := range looks {
+		b.size(look.width, look.height)
+		b.theme(look.theme)
+		for _, v := range b.axe() {
+			for _, n := range v.Nodes {
+				b.Errorf("%s at %d, %s: %s (%s): %s: %s", path, look.width, look.theme, v.ID, v.Help, n.HTML, n.FailureSummary)
 			}
-			if small := eval[[]string](b, tooSmall); len(small) > 0 {
-				t.Errorf("%s at %d: these are too small to touch: %v", path, look.width, small)
-			}
-			b.shot(fmt.Sprintf("%s-%d-%s", strings.Trim(strings.NewReplacer("/", "_", "?", "_", "=", "_").Replace(path), "_"), look.width, look.theme))
 		}
+		if wide := eval[int64](b, `document.documentElement.scrollWidth`); wide > look.width {
+			b.Errorf("%s at %d is %d wide", path, look.width, wide)
+		}
+		if small := eval[[]string](b, tooSmall); len(small) > 0 {
+			b.Errorf("%s at %d: these are too small to touch: %v", path, look.width, small)
+		}
+		b.shot(fmt.Sprintf("%s-%d-%s", strings.Trim(strings.NewReplacer("/", "_", "?", "_", "=", "_").Replace(path), "_"), look.width, look.theme))
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/console"
+	"github.com/settlehq/settle/flow"
 	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
@@ -126,7 +127,9 @@ func (w *world) send(space, stream, id string, payload any) {
 	}
 	_, err := w.d.Client().Call(w.Context(), e)
 	if _, failed := errors.AsType[*settle.NotHandledError](err); err != nil && (!failed || stream != "refuse") {
-		w.Fatal(err)
+		if _, rejected := errors.AsType[*settle.Rejection](err); !rejected {
+			w.Fatal(err)
+		}
 	}
 }
 
@@ -141,6 +144,10 @@ func (w *world) fill() {
 	}
 	w.send("rome", "remind", "r1", map[string]any{"item": "lamp", "after": "2h"})
 	w.send("rome", "refuse", "x1", nil)
+	w.send("berlin", "ask", "a1", nil)
+	if _, err := flow.In(w.d.Client().Space("berlin")).Start(w.Context(), "finish", "f1", map[string]any{"items": []string{"lamp", "desk"}}); err != nil {
+		w.Fatal(err)
+	}
 	w.send("wide", "put", "p1", map[string]any{"at": "shelf-1-1", "n": 4})
 	if _, err := w.d.Client().Send(w.Context(), settle.Outgoing{Space: "oslo", Stream: "wait", ID: settle.ID("w1")}); err != nil {
 		w.Fatal(err)
