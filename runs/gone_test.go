@@ -35,7 +35,7 @@ workflow("w", run)
 	w.clean()
 }
 
-// A run that has failed, and is told to end at once during its undo steps, has failed.
+// A run that has failed, and is ended at once during its undo steps, has failed.
 func TestUndo_AFailedRunThatIsEndedAtOnceHasFailed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, trip, inStarlark(t, tripActions), simkit.Options{})
