@@ -151,7 +151,7 @@ func (c *Console) deadLetters(ctx context.Context, q *query) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &deadData{Counts: counts, Space: q.Param("space"), Stream: q.Param("stream"), Query: q.Param("q"), Read: len(rows), AllURL: q.With("group", "", "page", "")}
+	d := &deadData{Counts: counts, Space: q.Param("space"), Stream: q.Param("stream"), Query: q.Param("q"), Read: len(rows), AllURL: q.Address("group", "", "page", "")}
 	matching := matchDead(rows, q.visitor.MayReadAll, d.Space, d.Stream, d.Query, "")
 	d.Matching = len(matching)
 	d.group(q, matching)
@@ -219,7 +219,7 @@ func (d *deadData) group(q *query, rows []deadRow) {
 		g := index[r.key]
 		if g == nil {
 			g = &deadGroup{Key: r.key, Stream: r.Stream, Cause: r.cause, Example: r.Error, Outcome: r.Outcome, First: r.Ended, Space: r.Space, Event: r.Event, names: map[string]bool{}}
-			g.URL = q.With("group", r.key, "page", "") + "#letters"
+			g.URL = q.Address("group", r.key, "page", "") + "#letters"
 			index[r.key] = g
 			d.Groups = append(d.Groups, g)
 		}
@@ -263,10 +263,10 @@ func (d *deadData) list(q *query, rows []deadRow) {
 	d.Rows = rows[from:min(from+deadPerPage, len(rows))]
 	d.From, d.To = from+1, from+len(d.Rows)
 	if n > 1 {
-		d.Before = q.With("page", strconv.Itoa(n-1)) + "#letters"
+		d.Before = q.Address("page", strconv.Itoa(n-1)) + "#letters"
 	}
 	if n < pages {
-		d.After = q.With("page", strconv.Itoa(n+1)) + "#letters"
+		d.After = q.Address("page", strconv.Itoa(n+1)) + "#letters"
 	}
 }
 

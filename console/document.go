@@ -99,10 +99,10 @@ func (d *documentView) load(ctx context.Context) (*shown, error) {
 	s.Title, s.State = d.title(data)
 	past := map[string]any{"Space": d.space, "Rows": rows, "End": string(d.past.End), "Older": "", "Newest": ""}
 	if d.q.Param("before") != "" {
-		past["Newest"] = d.q.With("before", "")
+		past["Newest"] = d.q.Address("before", "")
 	}
 	if d.past.End != history.EndFirst && d.past.End != history.EndPurged && d.past.Next > 0 {
-		past["Older"] = d.q.With("before", strconv.FormatUint(d.past.Next, 10))
+		past["Older"] = d.q.Address("before", strconv.FormatUint(d.past.Next, 10))
 	}
 	s.Parts = []part{
 		{ID: "value", Template: "document-value", Data: data},

@@ -193,12 +193,12 @@ func redriveOf(n *history.TreeNode) *history.TreeNode {
 
 // Tabs are the forms of the tree.
 func (d *eventData) Tabs() []filter {
-	return []filter{{"Waterfall", d.q.With("as", ""), 0, d.As == ""}, {"Graph", d.q.With("as", "graph"), 0, d.As == "graph"}}
+	return []filter{{"Waterfall", d.q.Address("as", ""), 0, d.As == ""}, {"Graph", d.q.Address("as", "graph"), 0, d.As == "graph"}}
 }
 
 // StuckURL shows only what has failed or is open.
-func (d *eventData) StuckURL() string { return d.q.With("show", "stuck", "open", "") }
-func (d *eventData) AllURL() string   { return d.q.With("show", "", "open", "") }
+func (d *eventData) StuckURL() string { return d.q.Address("show", "stuck", "open", "") }
+func (d *eventData) AllURL() string   { return d.q.Address("show", "", "open", "") }
 func (d *eventData) Stuck() bool      { return d.q.Param("show") == "stuck" }
 
 // hide removes what is about spaces that the visitor may not read.
@@ -516,7 +516,7 @@ func (d *eventData) openURL(open map[string]bool, key string) string {
 		}
 	}
 	slices.Sort(list)
-	return d.q.With("open", strings.Join(list, " ")) + "#t-" + key
+	return d.q.Address("open", strings.Join(list, " ")) + "#t-" + key
 }
 
 // row is the row of an event.

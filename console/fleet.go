@@ -138,7 +138,7 @@ func (c *Console) fleetNow(ctx context.Context, q *query) (*shown, error) {
 }
 
 func rowOfMember(m *fleet.Member, q *query) memberRow {
-	r := memberRow{Member: m, Mark: workerState(m.State), Partitions: fleet.Ranges(m.Holds), URL: q.With("worker", m.ID) + "#worker", Here: q.Param("worker") == m.ID}
+	r := memberRow{Member: m, Mark: workerState(m.State), Partitions: fleet.Ranges(m.Holds), URL: q.Address("worker", m.ID) + "#worker", Here: q.Param("worker") == m.ID}
 	if g := m.Figures; g != nil {
 		for i := range g.Partitions {
 			r.Waiting += g.Partitions[i].Events

@@ -126,3 +126,13 @@ func TestOperations_Broken(t *testing.T) {
 	}
 	w.want("/spaces/a/events/add/a2", 503)
 }
+
+// One call that was given up is one, and two are two.
+func TestAbandoned_IsCounted(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{1: "1 call of application code was given up and has not returned", 2: "2 calls of application code were given up and have not returned"} {
+		if got := abandonedText(n); got != want {
+			t.Errorf("%q", got)
+		}
+	}
+}

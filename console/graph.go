@@ -178,7 +178,7 @@ func (g *graphView) nodesOf(whole *questions.Graph) []*graphNode {
 		if n.Output != "" {
 			n.Value = g.contents.Doc(n.Output).Value
 		}
-		n.URL = g.q.With("why", n.ID)
+		n.URL = g.q.Address("why", n.ID)
 		out[i] = n
 	}
 	return out
@@ -240,7 +240,7 @@ func (g *graphView) choose(whole *questions.Graph, all []*graphNode, sum *graphS
 	}
 	if len(out) > drawMost || g.q.Param("of") != "" {
 		out, sum.Around = near(out, arrows, of[around])
-		sum.Part, sum.Whole = "chosen", g.q.With("of", "")
+		sum.Part, sum.Whole = "chosen", g.q.Address("of", "")
 		if g.q.Param("of") == "" {
 			sum.Part, sum.Whole = "many", ""
 		}
@@ -536,7 +536,7 @@ func (g *graphView) why(ctx context.Context, of string) *whyData {
 	if of == "" {
 		return nil
 	}
-	d := &whyData{Space: g.space, Of: of, Close: g.q.With("why", ""), Around: g.q.With("of", of)}
+	d := &whyData{Space: g.space, Of: of, Close: g.q.Address("why", ""), Around: g.q.Address("of", of)}
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	w, err := g.c.asks.Why(ctx, questions.Query{Space: g.space, Of: of, As: questions.KindNode})

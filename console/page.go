@@ -45,8 +45,8 @@ type query struct {
 func (q *query) Path(name string) string  { return q.path[name] }
 func (q *query) Param(name string) string { return q.values.Get(name) }
 
-// With returns the address with other values of parameters, in pairs; "" removes one.
-func (q *query) With(pairs ...string) string {
+// Address returns the address with other values of parameters, in pairs; "" removes one.
+func (q *query) Address(pairs ...string) string {
 	v := url.Values{}
 	for name, values := range q.values { // any order: Encode sorts
 		v[name] = values

@@ -229,7 +229,7 @@ func (d *runData) waits() {
 		if !known {
 			k = len(d.Waits)
 			index[at] = k
-			d.Waits = append(d.Waits, waitRow{State: "waiting", URL: d.q.With("node", nodeID(o.Func, o.Node)) + "#node"})
+			d.Waits = append(d.Waits, waitRow{State: "waiting", URL: d.q.Address("node", nodeID(o.Func, o.Node)) + "#node"})
 			if n := nodeAt(s.Graph, o.Func, o.Node); n != nil {
 				d.Waits[k].Line = n.Line
 				d.Waits[k].Several = n.Kind == workflow.Fan
@@ -402,7 +402,7 @@ func (d *runData) draw() {
 		return
 	}
 	chosen := d.q.Param("node")
-	link := func(fn, node int) string { return d.q.With("node", nodeID(fn, node), "steps", "") + "#node" }
+	link := func(fn, node int) string { return d.q.Address("node", nodeID(fn, node), "steps", "") + "#node" }
 	svg, err := g.Draw(workflow.Drawing{Mark: d.Status.Mark, Note: d.note, Link: link, Bare: true})
 	if err != nil {
 		d.Undrawn = err.Error()
@@ -514,7 +514,7 @@ func (d *runData) steps(h *runs.History) {
 			continue
 		}
 		if len(d.Steps) == stepsPerPage {
-			d.OlderSteps = d.q.With("steps", strconv.Itoa(e.Step+1)) + "#steps"
+			d.OlderSteps = d.q.Address("steps", strconv.Itoa(e.Step+1)) + "#steps"
 			break
 		}
 		d.Steps = append(d.Steps, stepOf(e, d.Status))
@@ -522,9 +522,9 @@ func (d *runData) steps(h *runs.History) {
 	if before <= h.Status.Steps {
 		next := before + stepsPerPage
 		if next > h.Status.Steps {
-			d.NewerSteps = d.q.With("steps", "") + "#steps"
+			d.NewerSteps = d.q.Address("steps", "") + "#steps"
 		} else {
-			d.NewerSteps = d.q.With("steps", strconv.Itoa(next)) + "#steps"
+			d.NewerSteps = d.q.Address("steps", strconv.Itoa(next)) + "#steps"
 		}
 	}
 }

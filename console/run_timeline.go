@@ -149,7 +149,7 @@ func (d *runData) groupURL(g *callGroup) string {
 	for fn := range d.Status.Graph.Funcs {
 		for node := range d.Status.Graph.Funcs[fn].Nodes {
 			if n := &d.Status.Graph.Funcs[fn].Nodes[node]; n.Line == g.Line && slices.Contains(callsAt(n), g.What) {
-				return d.q.With("node", nodeID(fn, node), "steps", "") + "#node"
+				return d.q.Address("node", nodeID(fn, node), "steps", "") + "#node"
 			}
 		}
 	}

@@ -100,10 +100,10 @@ func (c *Console) schedules(ctx context.Context, q *query) (*shown, error) {
 	for _, word := range []string{"paused", "active", "ended"} {
 		sum += counts[word]
 	}
-	d.Filters = append(d.Filters, filter{"all", q.With("state", ""), sum, q.Param("state") == ""})
+	d.Filters = append(d.Filters, filter{"all", q.Address("state", ""), sum, q.Param("state") == ""})
 	for _, word := range []string{"paused", "active", "ended"} {
 		if counts[word] > 0 || q.Param("state") == word {
-			d.Filters = append(d.Filters, filter{word, q.With("state", word), counts[word], q.Param("state") == word})
+			d.Filters = append(d.Filters, filter{word, q.Address("state", word), counts[word], q.Param("state") == word})
 		}
 	}
 	s := &shown{Name: "Schedules", CLI: "settle schedule list " + cmp.Or(d.Space, "SPACE"), Data: d, Parts: []part{{ID: "list", Template: "schedules-list", Data: d}}}

@@ -78,10 +78,10 @@ func (c *Console) sendForm(ctx context.Context, space string, q *query, recent [
 		f.Stream = names[0]
 	}
 	for _, name := range names {
-		f.Streams = append(f.Streams, streamLink{name, q.With("stream", name) + "#send", name == f.Stream})
+		f.Streams = append(f.Streams, streamLink{name, q.Address("stream", name) + "#send", name == f.Stream})
 	}
 	if f.Stream != "" {
-		f.Back = q.With("stream", f.Stream)
+		f.Back = q.Address("stream", f.Stream)
 		if err := q.visitor.MaySend(space, f.Stream); err != nil {
 			f.Refused = err.Error()
 		}

@@ -98,7 +98,7 @@ func (c *Console) audit(ctx context.Context, q *query) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &auditData{All: len(all), Query: q.Param("q"), Newest: q.Param("before") == "", NewestURL: q.With("before", "")}
+	d := &auditData{All: len(all), Query: q.Param("q"), Newest: q.Param("before") == "", NewestURL: q.Address("before", "")}
 	find := strings.ToLower(d.Query)
 	slices.Reverse(all)
 	before, err := time.Parse(time.RFC3339Nano, q.Param("before"))
@@ -111,7 +111,7 @@ func (c *Console) audit(ctx context.Context, q *query) (*shown, error) {
 		}
 		if len(d.Entries) == auditPerPage {
 			if d.Older == "" {
-				d.Older = q.With("before", d.Entries[auditPerPage-1].At.Format(time.RFC3339Nano))
+				d.Older = q.Address("before", d.Entries[auditPerPage-1].At.Format(time.RFC3339Nano))
 			}
 			continue
 		}

@@ -374,10 +374,10 @@ func (s *spaceView) documents(a *asked) *docsData {
 	at, _ := strconv.Atoi(s.q.Param("page")) // 0 for what is no number
 	from := min(max(0, at-1)*maxDocs, max(0, len(names)-1)/maxDocs*maxDocs)
 	if from > 0 {
-		d.Before = s.q.With("page", strconv.Itoa(from/maxDocs))
+		d.Before = s.q.Address("page", strconv.Itoa(from/maxDocs))
 	}
 	if from+maxDocs < len(names) {
-		d.After = s.q.With("page", strconv.Itoa(from/maxDocs+2))
+		d.After = s.q.Address("page", strconv.Itoa(from/maxDocs+2))
 	}
 	writers := s.writers()
 	here := map[string]bool{}

@@ -181,10 +181,10 @@ func (d *spacesData) page(q *query, rows []spaceRow) {
 		d.From = 0
 	}
 	if d.Page > 1 {
-		d.Before = q.With("page", strconv.Itoa(d.Page-1))
+		d.Before = q.Address("page", strconv.Itoa(d.Page-1))
 	}
 	if d.Page < d.Pages {
-		d.After = q.With("page", strconv.Itoa(d.Page+1))
+		d.After = q.Address("page", strconv.Itoa(d.Page+1))
 	}
 }
 
@@ -194,10 +194,10 @@ func (d *spacesData) filters(q *query, counts map[string]int) {
 	for _, n := range counts { // any order
 		sum += n
 	}
-	d.Filters = []filter{{"all", q.With("state", "", "page", ""), sum, d.State == ""}}
+	d.Filters = []filter{{"all", q.Address("state", "", "page", ""), sum, d.State == ""}}
 	for _, word := range []string{"stuck", "does not converge", "late", "busy", "well"} {
 		if counts[word] > 0 || d.State == word {
-			d.Filters = append(d.Filters, filter{word, q.With("state", word, "page", ""), counts[word], d.State == word})
+			d.Filters = append(d.Filters, filter{word, q.Address("state", word, "page", ""), counts[word], d.State == word})
 		}
 	}
 }

@@ -284,10 +284,10 @@ func (d *workflowsData) filters(q *query, found []runRow) {
 		states[found[i].Word]++
 		kinds[found[i].Workflow]++
 	}
-	d.Filters = []filter{{"all", q.With("state", "", "after", ""), len(found), d.State == ""}}
+	d.Filters = []filter{{"all", q.Address("state", "", "after", ""), len(found), d.State == ""}}
 	for _, word := range []string{"failed", "running", "cancelled", "done"} {
 		if states[word] > 0 || d.State == word {
-			d.Filters = append(d.Filters, filter{word, q.With("state", word, "after", ""), states[word], d.State == word})
+			d.Filters = append(d.Filters, filter{word, q.Address("state", word, "after", ""), states[word], d.State == word})
 		}
 	}
 	names := slices.Sorted(maps.Keys(kinds))
@@ -295,10 +295,10 @@ func (d *workflowsData) filters(q *query, found []runRow) {
 		return
 	}
 	if d.Workflow != "" {
-		d.Kinds = append(d.Kinds, filter{"all workflows", q.With("workflow", "", "after", ""), 0, false})
+		d.Kinds = append(d.Kinds, filter{"all workflows", q.Address("workflow", "", "after", ""), 0, false})
 	}
 	for _, name := range names[:min(len(names), 12)] {
-		d.Kinds = append(d.Kinds, filter{name, q.With("workflow", name, "after", ""), kinds[name], d.Workflow == name})
+		d.Kinds = append(d.Kinds, filter{name, q.Address("workflow", name, "after", ""), kinds[name], d.Workflow == name})
 	}
 }
 
@@ -314,7 +314,7 @@ func (d *workflowsData) cutPage(q *query, found []runRow) {
 	}
 	d.Rows = found[from:min(from+runsPerPage, len(found))]
 	if from+runsPerPage < len(found) {
-		d.Next = q.With("after", d.Rows[len(d.Rows)-1].place())
+		d.Next = q.Address("after", d.Rows[len(d.Rows)-1].place())
 	}
 }
 
