@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -224,6 +225,10 @@ func (w *world) opens(d *doors) (open func()) {
 // busy computes for a while, as a slow handler does.
 func busy(d time.Duration) {
 	for until := time.Now().Add(d); time.Now().Before(until); {
+		spins.Add(1)
 		runtime.Gosched()
 	}
 }
+
+// spins counts the turns of busy.
+var spins atomic.Int64

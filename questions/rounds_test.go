@@ -43,7 +43,10 @@ func TestGraph_MarksARoundOverSpaces(t *testing.T) {
 	watched := make(chan struct{})
 	go func() { // ends with watching
 		defer close(watched)
-		for range ping.Watch(watching, d.Client().Space("west")) { // observes it
+		for _, err := range ping.Watch(watching, d.Client().Space("west")) { // observes it
+			if err != nil {
+				return
+			}
 		}
 	}()
 	t.Cleanup(func() { stop(); <-watched })

@@ -155,7 +155,9 @@ func TestApart_NoOtherCodeWritesThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := w.owner("w1", p)
-	h.core.Observe("seen")
+	if err := h.core.Observe("seen"); err != nil {
+		t.Fatal(err)
+	}
 	w.send(home, "write", "w", nil)
 	h.run()
 	if rc := w.receipt(home, "w"); rc.Outcome != model.Failed || !strings.Contains(rc.Error, "this document holds a task") {

@@ -144,13 +144,13 @@ func (t *Tx) Tasks(action string) []Task {
 		t.fail(fmt.Errorf("list the tasks of %s: %s %s is not a handler", action, t.node.kind, t.node.id()))
 		return nil
 	}
-	var new []*doc // of this transaction
+	var begun []*doc // by this transaction
 	for i := range t.after {
 		if d := t.after[i].doc; d.key.space == "" && model.IsTaskDoc(d.key.doc) && t.graph.tasks[d.key.doc] == nil {
-			new = append(new, d)
+			begun = append(begun, d)
 		}
 	}
-	return t.graph.tasksOf(action, t.Peek(action, inTasks), new, t.current)
+	return t.graph.tasksOf(action, t.Peek(action, inTasks), begun, t.current)
 }
 
 // tasksOf returns the tasks of an action: those in the shared document, and those in documents of their own, further ones included.

@@ -177,7 +177,8 @@ func TestHeld_ByAField(t *testing.T) {
 	desks, _, fleet := limitedDesks(t, 1, space.Fleet{AtATime: 1, By: "host"})
 	d := desks[0]
 	for i, in := range []model.Value{
-		model.Object(model.F("host", "a")), model.Object(model.F("host", "a")), model.Object(model.F("host", "b")), model.Object(), model.Object(), {},
+		model.Object(model.F("host", "a")), model.Object(model.F("host", "a")), model.Object(model.F("host", "b")), model.Object(), model.Object(),
+		{},
 		model.Object(model.F("host", nil)), model.Object(model.F("host", 1)), model.Object(model.F("host", "1")),
 	} {
 		d.lookAtEntry(d.a, fmt.Sprint(i), model.Object(model.F("n", 1), model.F("state", string(space.TaskPending)), model.F("in", in)))

@@ -430,7 +430,7 @@ func (l *lowering) each(fan *workflow.Node, comp *syntax.Comprehension) {
 		}
 		fan.Each.If = l.value(cond.Cond)
 	}
-	fan.Calls = []workflow.Call{l.call(comp.Body.(syntax.Expr))}
+	fan.Calls = []workflow.Call{l.call(comp.Body)}
 	for _, name := range own {
 		if !hidden[name] {
 			delete(l.known, name)

@@ -571,7 +571,7 @@ func (l *lowering) element(comp *syntax.Comprehension, all string) {
 		l.do(" "+all+"[("+p[0].text+")] = ("+p[1].text+")", at, union(union([]string{all}, p[0].reads), p[1].reads), nil)
 		return
 	}
-	body := comp.Body.(syntax.Expr)
+	body := comp.Body
 	if l.isCall(body) {
 		l.effect(body, &workflow.Code{Text: " " + all + ".append(" + workflow.ResultName + ")", Line: at.Line, Col: 1, Reads: []string{all, workflow.ResultName}})
 		return
