@@ -380,9 +380,9 @@ func (l *List) begin(a *performing, t *task) {
 	t.cancel = cancel
 	limit, terms := t.limit, a.spec.Fleet
 	t.limit = ""
-	told, how, far := t.reports, a.how, a.remote // as of now: another program may have another function
+	told, how, far, handled := t.reports, a.how, a.remote, a.spec.Discard // as of now: another program may have another function
 	begins := l.observed(t)
-	do := func() result { return l.attempt(ctx, how, t, a.spec.Discard, begins) }
+	do := func() result { return l.attempt(ctx, how, t, handled, begins) }
 	switch {
 	case t.ended != nil:
 		do = func() result { return result{completion: t.ended} }
