@@ -157,16 +157,7 @@ func TestTypeScript(t *testing.T) {
 
 	// It is seen while it is at work, and is notified that it can stop.
 	s.begin("picture", "p3", fields{"name": "cat", "width": 5, "pages": 1 << 30})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for u, err := range s.d.Client().Space("shop").Watch(ctx, "resize") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(u.Value.String(), `"progress":{"page":`) {
-			break
-		}
-	}
+	within(t, "p3 has progress", func() bool { return s.hasProgress("p3") })
 	if err := s.runs.Cancel(t.Context(), "p3", "enough"); err != nil {
 		t.Fatal(err)
 	}
@@ -174,20 +165,32 @@ func TestTypeScript(t *testing.T) {
 
 	// Interrupted, it hands its task to another one.
 	s.begin("picture", "p4", fields{"name": "cat", "width": 5, "pages": 200})
-	for u, err := range s.d.Client().Space("shop").Watch(ctx, "resize") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(u.Value.String(), `"progress":{"page":`) {
-			break
-		}
-	}
+	within(t, "p4 has progress", func() bool { return s.hasProgress("p4") })
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	p.prints("p4/0/0: stopped")
 	s.start("typescript", "node", "dist/main.js")
 	s.result("p4", `{"resized":{"pages":200,"width":5},"upload":"cat by shop/p4/4/0, attempt 1"}`)
+}
+
+// hasProgress reports whether a performer has reported a page for a call of a run.
+func (s *shop) hasProgress(id string) bool {
+	s.t.Helper()
+	st, err := s.runs.Status(s.t.Context(), id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range st.Waiting {
+		v, err := s.runs.Progress(s.t.Context(), st, &st.Waiting[i])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if !v.Get("page").IsAbsent() {
+			return true
+		}
+	}
+	return false
 }
 
 func TestShell(t *testing.T) {
