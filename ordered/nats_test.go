@@ -124,6 +124,10 @@ func TestNATS_TheStateIsABucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	ends(t, b, "alice", 1)
+	if _, err := b.JetStream().Publish(t.Context(), "settle.send.0.alice.pay.e2", []byte(`{"cents":0}`)); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, b, "alice", 2) // the server has received the acknowledgement of the first commit by then, and saves it when it stops
 	end()
 	kv, err := b.JetStream().KeyValue(t.Context(), "SETTLE_STATE_0")
 	if err != nil {

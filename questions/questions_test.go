@@ -164,7 +164,8 @@ func TestWhy_ANodeRanBecauseAnInputChanged(t *testing.T) {
 func TestWhy_ANodeDoesNotRun(t *testing.T) {
 	w := start(t, worker.Options{})
 	w.call("s", "add", "e1", 1)
-	if n := w.why("s", "double", questions.Query{}).Node; n.State != "dormant" || n.Live || !strings.Contains(n.Need, "no node reads") && !strings.Contains(n.Need, "not observed") {
+	// The partition may be handed to the other worker right now, and then nothing but the question loads the space.
+	if n := w.why("s", "double", questions.Query{Load: true}).Node; n.State != "dormant" || n.Live || !strings.Contains(n.Need, "no node reads") && !strings.Contains(n.Need, "not observed") {
 		t.Errorf("a node that is not observed: %+v", n)
 	}
 	w.observe("s", "slow")

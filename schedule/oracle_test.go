@@ -120,6 +120,8 @@ func (o *oracle) offer(id string, rule Overlap) (taken, started bool) {
 				o.log = append(o.log, "cancel "+r)
 			}
 			o.running = nil
+			o.skipped += len(o.waiting) // it takes their place
+			o.waiting = nil
 		}
 		o.start(id)
 		return true, true
