@@ -113,7 +113,7 @@ func TestAsked_AnswersOverHTTPAreThoseOfTheClient(t *testing.T) {
 			t.Errorf("%s: %d %v, want status %d", path, status, got, want)
 		}
 	}
-	if _, err := access.Change(t.Context(), d.Bus(), "somebody", func(r *access.Rule) { r.Read = []string{"x/*"} }); err != nil {
+	if _, err := access.Change(t.Context(), d.Bus(), "auditor", func(r *access.Rule) { r.Read = []string{"x/*"} }); err != nil {
 		t.Fatal(err)
 	}
 	for { // until the rule has arrived

@@ -163,7 +163,7 @@ func TestAsk_NeedsTheRightToReadTheWholeSpace(t *testing.T) {
 	check(open, "shop", "other", http.StatusForbidden)
 	check(open, "some", "shop-1", http.StatusForbidden)
 	check(open, "rules", "shop-1", http.StatusForbidden)
-	check(open, "nobody", "shop-1", http.StatusUnauthorized)
+	check(open, "unknown", "shop-1", http.StatusUnauthorized)
 	for _, token := range []string{"shop", "some", "rules"} {
 		top(open, token, http.StatusForbidden)
 	}

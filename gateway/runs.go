@@ -38,8 +38,8 @@ func (h handler) runs(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), searchTime)
 		defer cancel()
 		defer context.AfterFunc(h.waits, cancel)()
-		who := callerOf(r)
-		answer, err := h.finder.FindRuns(ctx, r.URL.Query(), func(space, document string) bool { return who.mayRead(space, document) == "" })
+		c := callerOf(r)
+		answer, err := h.finder.FindRuns(ctx, r.URL.Query(), func(space, document string) bool { return c.mayRead(space, document) == "" })
 		if err != nil && ctx.Err() != nil {
 			err = &model.ServiceError{Code: model.CodeUnavailable, Text: "the search has taken too long; name fewer spaces"}
 		}
