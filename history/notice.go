@@ -1,6 +1,9 @@
 package history
 
-import "github.com/settlehq/settle/model"
+import (
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+)
 
 // NoticeTo returns the space that is notified about the end of an event, "" if none is: the space that sent
 // it, if the event was refused, rejected or cancelled, or has expired. Senders outside read the receipt instead.
@@ -13,4 +16,15 @@ func NoticeTo(rc *model.Receipt) string {
 		return ""
 	}
 	return origin.Space
+}
+
+// NoticeOf returns the notice about an event that a transaction of a space has ended.
+func NoticeOf(space string, tx *model.Tx) *model.Notice {
+	rc := tx.Receipt
+	stream, _ := receipts.Stream(tx.By)
+	n := &model.Notice{Event: rc.Event, To: space, Stream: stream, Reason: rc.Error, Depth: rc.Depth}
+	if no := receipts.RejectionOf(rc); no != nil {
+		n.Code, n.Data = no.Code, no.Data
+	}
+	return n
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -45,6 +46,9 @@ func talkative(t *testing.T, show func(event string)) *space.Program {
 		p.Handle("fail", func(*space.Tx, *model.Event) (model.Value, error) {
 			return model.Value{}, errors.New("as it should")
 		}),
+		p.Handle("decline", func(*space.Tx, *model.Event) (model.Value, error) {
+			return model.Value{}, receipts.Reject("no", "as it may", nil)
+		}),
 		p.Add(space.NodeSpec{ID: "last", Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
 			id, _ := tx.Get("last").AsString()
 			show(id)
@@ -74,14 +78,18 @@ func TestUserCode_ErrorsAndOutputArePassedToCallbacks(t *testing.T) {
 	})
 }
 
-// Without callbacks, errors and output are logged.
+// Without callbacks, errors and output are logged. A rejection is an answer, and is not.
 func TestUserCode_IsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(talkative(t, func(string) {}))}, nil)
 		w.Send("s", "say", "e1")
-		w.Send("s", "fail", "e2")
+		w.Send("s", "decline", "e2")
+		w.Send("s", "fail", "e3")
 		w.Eventually("both are logged", func() bool { return w.Log.Count(" said") > 0 && w.Log.Count("event failed") > 0 })
+		if n := w.Log.Count("rejected"); n > 0 {
+			t.Errorf("a rejection was logged:\n%s", w.Log)
+		}
 		if n := w.Log.Count("handler"); n > 0 {
 			t.Error("the failure was logged twice")
 		}

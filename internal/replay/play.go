@@ -101,13 +101,8 @@ func (r *Recording) compare(s *simkit.Space) (all []string) {
 		}
 		rc, _ := s.Receipt(p.Stream, p.Event)
 		name := fmt.Sprintf("event %s of stream %s, at %s", p.Event, p.Stream, p.At.UTC().Format(time.RFC3339Nano))
-		switch {
-		case rc.Outcome != p.Outcome:
-			all = append(all, fmt.Sprintf("%s: %s here, and was %s", name, outcomeText(rc.Outcome, rc.Error), outcomeText(p.Outcome, p.Error)))
-		case rc.Code != p.Code:
-			all = append(all, fmt.Sprintf("%s: rejected with the code %q here, and with %q before", name, rc.Code, p.Code))
-		case (rc.Outcome == model.Handled || rc.Outcome == model.Rejected) && !model.Equal(rc.Result, p.Result):
-			all = append(all, fmt.Sprintf("%s: the result is %s here, and was %s", name, rc.Result, p.Result))
+		if d := p.difference(&rc); d != "" {
+			all = append(all, name+": "+d)
 		}
 	}
 	for _, d := range r.After {
@@ -119,6 +114,19 @@ func (r *Recording) compare(s *simkit.Space) (all []string) {
 		all = append(all[:maxDifferences], fmt.Sprintf("and %d more", more))
 	}
 	return all
+}
+
+// difference returns how the receipt differs from that of the recording, "" if it does not. Texts of errors are not compared.
+func (p *RecordedStep) difference(rc *model.Receipt) string {
+	switch {
+	case rc.Outcome != p.Outcome:
+		return fmt.Sprintf("%s here, and was %s", outcomeText(rc.Outcome, rc.Error), outcomeText(p.Outcome, p.Error))
+	case rc.Code != p.Code:
+		return fmt.Sprintf("rejected with the code %q here, and with %q before", rc.Code, p.Code)
+	case !model.Equal(rc.Result, p.Result):
+		return fmt.Sprintf("the result is %s here, and was %s", rc.Result, p.Result)
+	}
+	return ""
 }
 
 // timeless returns a document without the times at which tasks have begun and ended: a recording has those of

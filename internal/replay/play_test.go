@@ -30,3 +30,25 @@ func TestReplay_TheTimeAtWhichATaskHasEndedIsNotCompared(t *testing.T) {
 		}
 	}
 }
+
+// A receipt differs from the recorded one by its outcome, its result, and the code and the data of a rejection.
+func TestReplay_ReceiptsAreCompared(t *testing.T) {
+	t.Parallel()
+	full := func(code string, data int) *model.Receipt {
+		return &model.Receipt{Outcome: model.Rejected, Code: code, Result: model.Int(int64(data)), Error: "no place is left"}
+	}
+	was := &RecordedStep{Outcome: model.Rejected, Code: "full", Result: model.Int(3), Error: "full"}
+	for _, c := range []struct {
+		rc   *model.Receipt
+		want string
+	}{
+		{full("full", 3), ""},
+		{full("closed", 3), `rejected with the code "closed" here, and with "full" before`},
+		{full("full", 4), "the result is 4 here, and was 3"},
+		{&model.Receipt{Outcome: model.Handled, Result: model.Int(3)}, "handled here, and was rejected (full)"},
+	} {
+		if got := was.difference(c.rc); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.rc, got, c.want)
+		}
+	}
+}

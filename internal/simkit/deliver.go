@@ -64,11 +64,7 @@ func (s *Space) end(tx *model.Tx) []model.Event {
 	if origin == "" {
 		return nil
 	}
-	n := model.Notice{Event: rc.Event, To: s.name, Stream: stream, Reason: rc.Error, Depth: rc.Depth, Code: rc.Code}
-	if rc.Outcome == model.Rejected {
-		n.Data = rc.Result
-	}
-	m := n.Message(origin, tx.Trace)
+	m := history.NoticeOf(s.name, tx).Message(origin, tx.Trace)
 	payload, err := model.ParseValue(m.Payload)
 	if err != nil {
 		panic(err) // it was encoded above

@@ -11,7 +11,6 @@ import (
 	"github.com/settlehq/settle/program/star/internal/interp"
 	"github.com/settlehq/settle/program/star/internal/meter"
 	"github.com/settlehq/settle/program/star/internal/value"
-	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/space"
 )
 
@@ -89,9 +88,6 @@ func (inst *instance) newCall() *call {
 
 // failure returns the error with which the space ends the run.
 func (c *call) failure(err error) error {
-	if no := (*receipts.Rejection)(nil); errors.As(err, &no) {
-		return no // the answer to the caller, which does not know the code
-	}
 	e := asError(c.inst.code.entry, err)
 	if own, ok := e.(*Error); ok { //nolint:errorlint // asError returns it unwrapped
 		own.Message = interp.Explain(own.Message, c.Missing)
