@@ -60,11 +60,7 @@ func TestLayOut_ATreeHasNoCrossings(t *testing.T) {
 			arrows = append(arrows, arrow{(i - 1) / 2, i})
 		}
 	}
-	column := map[int]int{0: 0, 1: 1, 2: 2, 3: 3, 4: 4}
-	s := newSketch(nodes, arrows, column, 5, make([]bool, len(arrows)))
-	s.start(nodes, nil)
-	s.sort()
-	if n := s.crossings(); n != 0 {
+	if n := arrange(nodes, arrows, []int{0, 1, 2, 3, 4}, nil).Crossings(); n != 0 {
 		t.Errorf("%d crossings", n)
 	}
 }
@@ -77,5 +73,11 @@ func TestLayOut_AnAddedNodeKeepsTheOrderOfTheOthers(t *testing.T) {
 	after := layOut(append(nodes, drawn{"0", 1}), arrows, before)
 	if before.Y[2] > before.Y[3] != (after.Y[2] > after.Y[3]) || before.Y[0] > before.Y[1] != (after.Y[0] > after.Y[1]) {
 		t.Errorf("the order has changed: %v, %v", before.Y, after.Y)
+	}
+	// Nor does the order in which nodes are listed: those that were there stay, and the new one comes last.
+	before = layOut([]drawn{{"a", 0}, {"b", 0}, {"c", 0}}, nil, nil)
+	after = layOut([]drawn{{"0", 0}, {"c", 0}, {"b", 0}, {"a", 0}}, nil, before)
+	if y := after.Y; !(y[3] < y[2] && y[2] < y[1] && y[1] < y[0]) {
+		t.Errorf("a, b, c and the new node are at %d, %d, %d and %d", y[3], y[2], y[1], y[0])
 	}
 }

@@ -14,6 +14,9 @@ type Node struct {
 	Layer int
 	// Size is the extent of the node along its layer.
 	Size float64
+	// Rank is where the search for an order begins: nodes of a smaller one come first in their layer, and those of the same one in the order in which they
+	// are given. With the ranks of a previous layout, what stays does not jump.
+	Rank int
 }
 
 // Edge is an edge between two nodes, by their numbers.
@@ -71,9 +74,18 @@ func Arrange(nodes []Node, edges []Edge, gap float64) *Layout {
 		}
 		l.Layers[l.Boxes[i].Layer] = append(l.Layers[l.Boxes[i].Layer], i)
 	}
+	for _, layer := range l.Layers { // bends are behind the nodes
+		slices.SortStableFunc(layer[:ofNodes(layer, len(nodes))], func(a, b int) int { return cmp.Compare(nodes[a].Rank, nodes[b].Rank) })
+	}
 	l.order()
 	l.place(gap)
 	return l
+}
+
+// ofNodes returns how many boxes at the beginning of a layer are nodes.
+func ofNodes(layer []int, nodes int) int {
+	at, _ := slices.BinarySearch(layer, nodes)
+	return at
 }
 
 // connect adds an edge, with a bend in each layer that it passes.

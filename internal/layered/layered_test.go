@@ -150,3 +150,13 @@ func TestArrange_NothingIsALayout(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// Nodes begin in the order of their ranks, and keep it where no crossing is saved by another one.
+func TestArrange_BeginsWithTheRanks(t *testing.T) {
+	t.Parallel()
+	nodes := []layered.Node{{Size: 1, Rank: 2}, {Size: 1}, {Layer: 1, Size: 1}, {Size: 1, Rank: 1}}
+	l := layered.Arrange(nodes, nil, 1)
+	if !slices.Equal(l.Layers[0], []int{1, 3, 0}) || !slices.Equal(l.Layers[1], []int{2}) {
+		t.Errorf("the layers are %v", l.Layers)
+	}
+}
