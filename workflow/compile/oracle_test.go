@@ -159,7 +159,7 @@ func compared(seed uint64, src *randomstar.Source, s *statistics) (why string) {
 		if err != nil {
 			return fmt.Sprintf("mode %d: %v", mode, err)
 		}
-		if mode == anyOrder && want.racy { // the failure of which call is the first one depends on the order
+		if want.atOnce || mode == anyOrder && want.racy { // the failure of which call is the first one depends on the order
 			continue
 		}
 		if got.outcome != want.outcome {
@@ -277,8 +277,9 @@ func (c *chance) answer(action string, args starlark.Tuple, named starlark.Strin
 type outcomeOf struct {
 	outcome string
 	log     []string
-	// partial means that a call of a fan-out has failed, and racy that several have.
-	partial, racy bool
+	// partial means that a call of a fan-out has failed, and racy that several have. AtOnce means that a later one of
+	// them fails in its own code: it fails when it starts, before an action of an earlier one can answer.
+	partial, racy, atOnce bool
 }
 
 // oracle executes a program in the ordinary interpreter, in which a call inside of a combinator is a value.
@@ -500,6 +501,7 @@ func (o *oracle) parallel(_ *starlark.Thread, a starlark.Tuple, kw []starlark.Tu
 			v, err := c.(*thunk).make(th, 1)
 			if err != nil && !collect {
 				o.partial, o.racy = true, o.racy || first != nil
+				o.atOnce = o.atOnce || first != nil && asFailure(err).Name == workflow.CodeError
 				if first == nil {
 					first = err
 				}
