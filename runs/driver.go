@@ -18,13 +18,6 @@ import (
 const (
 	// MaxValue is the largest size of an action's arguments, of its result, and of the result of a run, in bytes.
 	MaxValue = workflow.MaxValue
-	// maxTasks and maxTaskBytes bound the tasks of a run that are pending at the same time, and their arguments.
-	maxTasks     = 10_000
-	maxTaskBytes = 8 << 20
-	// maxStarts and maxStartBytes bound the tasks that one step starts, in its commit, and their arguments. Further ones
-	// are started by a step that follows it.
-	maxStarts     = 256
-	maxStartBytes = 128 << 10
 	// maxChildren is the largest number of children of a run that it waits for at the same time.
 	maxChildren = 256
 	// maxDue is the largest number of timers that fire in one transaction.
@@ -82,6 +75,8 @@ type driver struct {
 	// chain are the run and those above it that wait for its end, as SPACE/RUN, from the first on, without itself.
 	chain []string
 	gen   int // how often the run was reset
+	// bounds decide which tasks wait, and no replay: records say which did.
+	bounds Bounds
 }
 
 // pending is a task that has been started, or a child.
@@ -163,7 +158,7 @@ func (d *driver) apply(rec *record, room func(w *workflow.Work, delta int) bool)
 
 // full reports whether a task has to wait for others of its run.
 func (d *driver) full(w *workflow.Work) bool {
-	return len(d.pending) >= maxTasks || len(d.pending) > 0 && d.bytes+sizeOf(w) > maxTaskBytes || w.Child != "" && d.waited >= maxChildren
+	return len(d.pending) >= d.bounds.Tasks || len(d.pending) > 0 && d.bytes+sizeOf(w) > d.bounds.TaskBytes || w.Child != "" && d.waited >= maxChildren
 }
 
 // waits reports whether a call has to wait for others, of its run, of its space, or of this step.
@@ -171,7 +166,7 @@ func (d *driver) waits(w *workflow.Work, children int, p *plan, room func(w *wor
 	if d.full(w) || w.Child == "" && !room(w, p.delta[w.Action]) {
 		return true
 	}
-	p.more = len(p.start) >= maxStarts || len(p.start) > 0 && p.bytes+sizeOf(w) > maxStartBytes
+	p.more = len(p.start) >= d.bounds.Starts || len(p.start) > 0 && p.bytes+sizeOf(w) > d.bounds.StartBytes
 	return p.more || w.Child != "" && children > 0 && children+d.costOf(w) > maxChildBytes
 }
 

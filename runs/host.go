@@ -17,13 +17,6 @@ import (
 	"github.com/settlehq/settle/workflow"
 )
 
-// maxLoad is the largest size of the arguments of the pending tasks of an action in a space, and maxSharedLoad that of an
-// action whose tasks share a document, since clients watch it. Tasks beyond it wait in their runs.
-const (
-	maxLoad       = 32 << 20
-	maxSharedLoad = 256 << 10
-)
-
 // maxWake is the number of runs that are woken when a task of another run has ended.
 const maxWake = 4
 
@@ -169,6 +162,7 @@ func textOf(rec *record, p plan) string {
 // advance makes a step of a run in memory. A run whose records have become too many fails in place of it.
 func (h *host) advance(e *entry, at head, rec *record) (err error) {
 	d := e.d
+	d.bounds = h.set.bounds
 	if rec.Resume == nil && (d.since > maxLog && d.run.Undoing() == nil || d.since > 2*maxLog) {
 		*rec = record{Now: rec.Now, Abort: &workflow.Failed{Type: workflow.LimitError, Message: fmt.Sprintf("its steps since the last snapshot have %d bytes; its state is larger than %d bytes, so that it cannot be stored: keep what is large elsewhere, and references to it in variables", d.since, maxSnapshot)}}
 	}
@@ -177,9 +171,9 @@ func (h *host) advance(e *entry, at head, rec *record) (err error) {
 	used := last.load.Get("bytes")
 	last.plan, err = d.apply(rec, func(w *workflow.Work, delta int) bool {
 		n, _ := used.Get(w.Action).AsInt()
-		now, most := int(n)+delta, maxLoad
+		now, most := int(n)+delta, h.set.bounds.SpaceBytes
 		if h.set.shared[w.Action] {
-			most = maxSharedLoad
+			most = min(most, maxSharedLoad)
 		}
 		return now <= 0 || now+sizeOf(w) <= most
 	})

@@ -244,16 +244,16 @@ func TestRetry_MakesTheNextAttemptUnderTheSameKey(t *testing.T) {
 // All calls of a fan-out are pending at the same time, up to the bound of a run, in several runs at once.
 func TestFanOut_TenThousandCallsArePendingAtATime(t *testing.T) {
 	w := newWorld(t, fmt.Sprintf(few, "    rs = parallel([inc(i) for i in range(n)])\n    return sum(rs)"), inStarlark(t, fewActions), simkit.Options{Lenient: true})
-	w.start("r", fmt.Sprintf(`{"n":%d}`, maxTasks+500))
+	w.start("r", fmt.Sprintf(`{"n":%d}`, defaultBounds.Tasks+500))
 	w.start("q", `{"n":300}`)
 	if err := w.Advance(time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(w.s.Tasks("inc")); n != maxTasks+300 {
+	if n := len(w.s.Tasks("inc")); n != defaultBounds.Tasks+300 {
 		t.Errorf("%d tasks are pending", n)
 	}
 	w.performAll()
-	n := maxTasks + 500
+	n := defaultBounds.Tasks + 500
 	if w.outcome("r") != fmt.Sprint(n*(n+1)/2) || w.outcome("q") != fmt.Sprint(300*301/2) {
 		t.Error(w.outcome("r"), w.outcome("q"))
 	}

@@ -64,6 +64,7 @@ type clerk struct {
 	flows     map[string]*flow
 	starts    map[taskStart]*started
 	schedules map[string]*timetable
+	bounds    runs.Bounds
 
 	// Of the transaction that is being taken:
 	c       *model.Commit
@@ -90,7 +91,7 @@ type wanted struct {
 }
 
 func newClerk(f *fold) *clerk {
-	return &clerk{f: f, flows: map[string]*flow{}, starts: map[taskStart]*started{}, schedules: map[string]*timetable{}}
+	return &clerk{f: f, flows: map[string]*flow{}, starts: map[taskStart]*started{}, schedules: map[string]*timetable{}, bounds: f.w.plan.boundsOf()}
 }
 
 // isRunDoc reports whether a document belongs to runs or schedules.
@@ -287,7 +288,7 @@ func (k *clerk) step(fl *flow, m made) {
 	fl.made = append(fl.made, m)
 	k.f.w.count("steps of runs")
 	k.children(fl, &out)
-	if startsMore(fl, &out) {
+	if k.startsMore(fl, &out) {
 		fl.more++
 		k.want(k.f.space, runs.StreamTimer, model.Object(model.F("run", fl.id), model.F("step", "more")))
 	}

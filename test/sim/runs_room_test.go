@@ -5,26 +5,57 @@ import (
 	"github.com/settlehq/settle/workflow"
 )
 
-// How much is pending before a call waits for room: in a run, and in a space for an action. The program may let it wait once there
-// would be more than the lower bounds, and must do so before there is more than the upper ones.
-const (
-	leastOfRun, mostOfRun     = 6 << 20, 8 << 20
-	leastOfSpace, mostOfSpace = 28 << 20, 32 << 20
-	// startsOfStep and bytesOfStep are what one step begins at most; calls beyond it are begun by another one.
-	startsOfStep, bytesOfStep = 256, 128 << 10
-)
+// boundsOf returns the bounds of the runs of a plan: most are so small that calls wait.
+func (p *plan) boundsOf() runs.Bounds {
+	usual := runs.Bounds{Tasks: 10_000, TaskBytes: 8 << 20, SpaceBytes: 32 << 20, Starts: 256, StartBytes: 128 << 10}
+	c := keyed(p.seed, "bounds")
+	if c.below(3) == 0 {
+		return usual
+	}
+	return runs.Bounds{
+		Tasks: oneOf(c, 1, 2, 5, usual.Tasks), TaskBytes: oneOf(c, 1, 400, 40_000, usual.TaskBytes), SpaceBytes: oneOf(c, 1, 400, 40_000, usual.SpaceBytes),
+		Starts: oneOf(c, 1, 2, usual.Starts), StartBytes: oneOf(c, 1, 300, usual.StartBytes),
+	}
+}
+
+// sizeOf is what a call counts for.
+func sizeOf(w *workflow.Work) int { return len(w.Args) + len(w.Named) + len(w.ID) + 100 }
 
 // startsMore reports whether calls wait after a step only because it has begun as many as a step may.
-func startsMore(fl *flow, out *effects) bool {
+func (k *clerk) startsMore(fl *flow, out *effects) bool {
 	if len(fl.queue) == 0 || len(out.started) == 0 {
 		return false
 	}
-	size := func(w *workflow.Work) int { return argsOf(w) + len(w.ID) + 100 }
-	bytes := size(&fl.queue[0])
+	bytes := sizeOf(&fl.queue[0])
 	for i := range out.started {
-		bytes += size(&out.started[i])
+		bytes += sizeOf(&out.started[i])
 	}
-	return len(out.started) >= startsOfStep || bytes > bytesOfStep
+	b := k.bounds
+	ofRun, ofSpace := k.room(fl, k.pendingBytes())
+	return ofRun && ofSpace && (len(out.started) >= b.Starts || bytes > b.StartBytes)
+}
+
+// pendingBytes are the bytes of the calls that are pending, by action.
+func (k *clerk) pendingBytes() map[string]int {
+	bytes := map[string]int{}
+	for _, fl := range k.flows { // any order: sums
+		for _, w := range fl.pending { // any order: sums
+			bytes[w.Action] += sizeOf(&w)
+		}
+	}
+	return bytes
+}
+
+// room reports whether a run and its space have room for the first call of the run that waits.
+func (k *clerk) room(fl *flow, bytes map[string]int) (ofRun, ofSpace bool) {
+	next, own := &fl.queue[0], 0
+	for _, w := range fl.pending { // any order: a sum
+		own += sizeOf(&w)
+	}
+	n, size := len(fl.pending), sizeOf(next)
+	ofRun = n < k.bounds.Tasks && (n == 0 || own+size <= k.bounds.TaskBytes)
+	ofSpace = next.Child != "" || bytes[next.Action] == 0 || bytes[next.Action]+size <= k.bounds.SpaceBytes
+	return ofRun, ofSpace
 }
 
 // wake takes the steps of runs that had waited for room, which they get in the transactions of others.
@@ -41,22 +72,21 @@ func (k *clerk) wake() {
 	}
 }
 
-// checkRoom: a call waits only if much is pending, and then not too much is.
+// checkRoom: a call waits if and only if there is no room for it.
 func (k *clerk) checkRoom() {
-	bytes, pending := map[string]int{}, map[string]bool{}
+	bytes, pending := k.pendingBytes(), map[string]int{}
 	for _, fl := range k.flows { // any order: sums
 		for _, w := range fl.pending { // any order: sums
-			bytes[w.Action] += argsOf(&w)
-			pending[w.Action] = true
+			pending[w.Action]++
 		}
 	}
 	load := k.f.docs[runsLoad]
 	for _, action := range deeds {
-		if counted := !load.Get("bytes").Get(action).IsAbsent(); counted != pending[action] {
-			k.f.wrong("room", "tasks of %s are pending: %v; load %s", action, pending[action], load)
+		if counted, _ := load.Get("bytes").Get(action).AsInt(); counted != int64(bytes[action]) {
+			k.f.wrong("room", "tasks of %s that are pending have %d bytes; load %s", action, bytes[action], load)
 		}
-		if bytes[action] > mostOfSpace {
-			k.f.wrong("room", "%d bytes of arguments of %s are pending", bytes[action], action)
+		if pending[action] > 1 && bytes[action] > k.bounds.SpaceBytes {
+			k.f.wrong("room", "%d tasks of %s with %d bytes are pending", pending[action], action, bytes[action])
 		}
 	}
 	for _, fl := range k.flows { // any order: each on its own
@@ -64,30 +94,31 @@ func (k *clerk) checkRoom() {
 	}
 }
 
-// checkRoomOf checks a run. Others are decided about once a call of theirs has ended. bytes are those of the arguments that are pending, by action.
+// checkRoomOf checks a run. Others are decided about once a call of theirs has ended. bytes are those of the calls that are pending, by action.
 func (k *clerk) checkRoomOf(fl *flow, bytes map[string]int, waits bool) {
-	own := 0
+	own, b := 0, k.bounds
 	for _, w := range fl.pending { // any order: a sum
-		own += argsOf(&w)
+		own += sizeOf(&w)
 	}
 	stuck := len(fl.queue) > 0 && len(fl.pending) == 0 && fl.more == 0
 	if stuck && !waits || waits && len(fl.queue) == 0 {
 		k.f.wrong("room", "%s, and %d calls that wait; it is listed as one that waits for others: %v", fl.describe(), len(fl.queue), waits)
 	}
-	if own > mostOfRun {
-		k.f.wrong("room", "%s: %d bytes of arguments are pending", fl.describe(), own)
+	if n := len(fl.pending); n > b.Tasks || n > 1 && own > b.TaskBytes {
+		k.f.wrong("room", "%s: %d calls with %d bytes are pending", fl.describe(), n, own)
 	}
 	if len(fl.queue) == 0 {
 		return
 	}
-	next := &fl.queue[0]
-	if decided := stuck || k.touched[fl.id] == fl && fl.more == 0; decided && own+argsOf(next) < leastOfRun && bytes[next.Action]+argsOf(next) < leastOfSpace {
-		k.f.wrong("room", "%s: %s waits, and there is room: %d bytes are pending, of the space %d", fl.describe(), next.ID, own, bytes[next.Action])
+	ofRun, ofSpace := k.room(fl, bytes)
+	if decided := stuck || k.touched[fl.id] == fl && fl.more == 0; decided && ofRun && ofSpace {
+		k.f.wrong("room", "%s: %s waits, and there is room: %d bytes are pending, of the space %v", fl.describe(), fl.queue[0].ID, own, bytes)
 	}
 	if !fl.waited {
 		fl.waited = true
 		k.f.w.count("runs that waited for room")
+		if ofRun {
+			k.f.w.count("runs that waited for room in their space")
+		}
 	}
 }
-
-func argsOf(w *workflow.Work) int { return len(w.Args) + len(w.Named) }

@@ -240,6 +240,7 @@ func (w *world) setOf(edition int) (*runs.Set, error) {
 		return set, nil
 	}
 	set := runs.New()
+	set.Bound(w.plan.boundsOf())
 	graphs := w.plan.graphs(edition)
 	for _, name := range slices.Sorted(maps.Keys(graphs)) {
 		if _, err := set.Add(graphs[name], nil); err != nil {

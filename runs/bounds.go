@@ -1,0 +1,20 @@
+package runs
+
+// Bounds are how many calls of actions are pending at a time. Calls beyond them wait in their runs. A size is that of the arguments and of the ID of
+// a call, and 100 bytes more.
+type Bounds struct {
+	// Tasks and TaskBytes bound what is pending of one run. A call that is larger than TaskBytes is made while no other is pending.
+	Tasks, TaskBytes int
+	// SpaceBytes bounds what is pending of one action in a space. A call that is larger is made while no other of the action is pending.
+	SpaceBytes int
+	// Starts and StartBytes bound what one step starts, in its commit. Further calls are started by a step that follows it.
+	Starts, StartBytes int
+}
+
+var defaultBounds = Bounds{Tasks: 10_000, TaskBytes: 8 << 20, SpaceBytes: 32 << 20, Starts: 256, StartBytes: 128 << 10}
+
+// maxSharedLoad is SpaceBytes of an action whose tasks share a document, since clients watch it.
+const maxSharedLoad = 256 << 10
+
+// Bound has the workflows keep other bounds than usual: a test makes them small. Call it before Register.
+func (s *Set) Bound(b Bounds) { s.bounds = b }
