@@ -149,9 +149,13 @@ func (s *states) startPut(partition int, epoch uint64, it item, answers chan<- p
 }
 
 func (s *states) putMessage(partition int, it item) *nats.Msg {
-	h := make(nats.Header, 3)
+	h := make(nats.Header, 5)
 	wire.SetNumber(h, wire.HeaderExpect, it.Rev)
 	wire.SetNumber(h, wire.HeaderSeq, it.Seq)
+	if it.Kept.Rev > 0 {
+		wire.SetNumber(h, wire.HeaderKeptSeq, it.Kept.Seq)
+		wire.SetNumber(h, wire.HeaderKeptRev, it.Kept.Rev)
+	}
 	if it.Data == nil {
 		h[wire.HeaderKVOperation] = []string{"DEL"}
 	}
@@ -193,18 +197,21 @@ func (s *states) conclude(ctx context.Context, partition int, epoch uint64, p pu
 		there, err = s.readItem(ctx, partition, p.key) // a deposed leader has answered, or the item was purged
 	}
 	switch {
+	case errors.Is(err, wire.ErrNoMessage) && p.Kept.Rev > 0:
+		return false, outdated(0, 0, p.Seq) // it was deleted
 	case errors.Is(err, wire.ErrNoMessage):
 		p.StateDoc.Rev = 0
 		return true, nil
 	case err != nil:
 		return false, err
 	}
+	was := p.StateDoc.Rev
 	p.StateDoc.Rev = there.Rev
 	switch {
-	case there.Seq < p.Seq:
-		return true, nil
 	case errors.Is(p.err, errMovedInDoubt) && there.Seq == p.Seq && bytes.Equal(there.Data, p.Data):
 		return false, nil // an earlier attempt was stored and its answer lost
+	case there.Seq < p.Seq && (p.Kept.Rev == 0 || there.Rev == was):
+		return true, nil
 	}
 	return false, outdated(there.Seq, there.Rev, p.Seq)
 }

@@ -129,6 +129,10 @@ func stateDoc(m wire.StoredMsg) model.StateDoc {
 	if isDeleted(m.Header) {
 		d.Data = nil
 	}
+	kept := model.Kept{Seq: wire.Number(m.Header, wire.HeaderKeptSeq), Rev: wire.Number(m.Header, wire.HeaderKeptRev)}
+	if kept.Rev > 0 && kept.Rev < d.Rev && kept.Seq < d.Seq {
+		d.Kept = kept
+	}
 	return d
 }
 

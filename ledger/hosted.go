@@ -113,5 +113,15 @@ func (h *Hosted) MarkStored(m model.MarkPosition) { h.ledger.Replica().MarkStore
 // MarkersPurged names marks behind which markers of deleted documents are purged from now on.
 func (h *Hosted) MarkersPurged(behind []model.MarkPosition) { h.ledger.Replica().MarkersPurged(behind) }
 
+// Floor, RaiseFloor, StoredBefore and Again are those of the replica.
+func (h *Hosted) Floor() uint64         { return h.ledger.Replica().Floor() }
+func (h *Hosted) RaiseFloor(rev uint64) { h.ledger.Replica().RaiseFloor(rev) }
+func (h *Hosted) StoredBefore(rev uint64, revs map[string]uint64) []string {
+	return h.ledger.Replica().StoredBefore(rev, revs)
+}
+func (h *Hosted) Again(ids []string, revs map[string]uint64) []model.StateDoc {
+	return h.ledger.Replica().Again(ids, revs)
+}
+
 // ReleaseMemory releases memory that is kept for reuse; see Ledger.ReleaseMemory.
 func (h *Hosted) ReleaseMemory() { h.ledger.ReleaseMemory() }

@@ -236,6 +236,7 @@ func (m *Mark) check() error {
 	for _, s := range m.Purged {
 		b.markPosition("pur", s)
 	}
+	b.number("flr", m.Floor)
 	m.Positions.check(&b)
 	for i := range m.Own {
 		if b.err != nil {

@@ -37,6 +37,8 @@ type Mark struct {
 	Before MarkPosition `json:"bef,omitzero"`
 	// Purged lists marks of this owner that are older than the purged markers of deleted documents.
 	Purged []MarkPosition `json:"pur,omitzero"`
+	// Floor is the bucket's revision before which no document is stored that exists. See replica.Floor.
+	Floor uint64 `json:"flr,omitzero"`
 	Positions
 	// Own lists the follow-ups that are committed but not handled, in order.
 	Own []Send `json:"own,omitzero"`

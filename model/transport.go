@@ -171,11 +171,33 @@ type SendResult struct {
 type StateDoc struct {
 	Doc  string
 	Data []byte // JSON; nil if the document does not exist
-	// Seq is the log sequence of the last commit that changed the document.
+	// Seq is the log sequence of the last commit that changed the document, or a later one whose state was saved.
 	Seq uint64
 	// Rev is the bucket's revision of the key, 0 if it has none. A save is a compare-and-set on it,
 	// so that a deposed owner cannot overwrite a newer state.
 	Rev uint64
+	// Kept is set if the document was stored again without a change.
+	Kept Kept
+}
+
+// Kept says where a document was stored first that was stored again without a change: under Rev, after the commit at Seq had
+// changed it. It replaces nothing but that, or another copy of it.
+type Kept struct{ Rev, Seq uint64 }
+
+// Changed returns the log sequence of the last commit that changed the document.
+func (d *StateDoc) Changed() uint64 {
+	if d.Kept.Rev > 0 {
+		return d.Kept.Seq
+	}
+	return d.Seq
+}
+
+// First returns the revision under which the document was stored after its last change.
+func (d *StateDoc) First() uint64 {
+	if d.Kept.Rev > 0 {
+		return d.Kept.Rev
+	}
+	return d.Rev
 }
 
 // SpaceState is the state of a space in the STATE bucket.

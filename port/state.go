@@ -25,7 +25,7 @@ type State interface {
 	StateReader
 	// SaveState writes the documents, then the mark. An item whose stored state is as new or newer (by Seq)
 	// is not changed and is reported with model.ErrOutdated (a *model.OutdatedError); then the mark is not
-	// written. Rev is updated in place.
+	// written. An item with Kept replaces only the one with its Rev. Rev is updated in place.
 	SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error
 	// Forget drops what is cached about a space. It may be called at any time.
 	Forget(space string)

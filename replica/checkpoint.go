@@ -59,6 +59,7 @@ func (r *Replica) MarkUnsaved(c Checkpoint) {
 		piece, isPiece := model.PieceOfStateKey(c.Docs[i].Doc)
 		slot, isLater := model.SlotOfStateKey(c.Docs[i].Doc)
 		switch {
+		case c.Docs[i].Kept.Rev > 0: // it has not changed
 		case isPiece:
 			r.positions.dirty[piece] = true
 		case isLater:
@@ -81,7 +82,7 @@ func stateDoc(id string, d Doc) model.StateDoc {
 func (r *Replica) mark() *model.Mark {
 	m := &model.Mark{
 		Version: model.MarkVersion, Epoch: r.Epoch, Owner: r.Owner, Term: r.Term,
-		First: r.first, Before: r.before, Purged: r.purged,
+		First: r.first, Before: r.before, Purged: r.purged, Floor: r.floor,
 		Cursor: r.Cursor, WithoutReceipt: r.WithoutReceipt, HasReceipt: r.HasReceipt, Trying: r.Trying, Tried: r.TriedBy,
 	}
 	if r.positions.split {
@@ -120,7 +121,7 @@ func Load(space string, st model.SpaceState) (*Replica, error) {
 			r.set(d.Doc, Doc{Seq: st.Mark.Seq}, false) // so that it is deleted again
 			continue
 		}
-		r.docs[d.Doc] = Doc{Value: v, Seq: d.Seq}
+		r.docs[d.Doc] = Doc{Value: v, Seq: d.Changed(), first: d.Kept.Rev}
 		r.tasks.load(d.Doc, r.docs[d.Doc])
 	}
 	for i := range st.Pieces {
@@ -163,6 +164,7 @@ func parse(data []byte) (model.Value, error) {
 func (r *Replica) restore(seq uint64, m *model.Mark) {
 	r.Seq, r.Epoch, r.Owner, r.Term, r.Cursor = seq, m.Epoch, m.Owner, m.Term, m.Cursor
 	r.Lives = Lives{Began: true, WithoutReceipt: m.WithoutReceipt, HasReceipt: m.HasReceipt, Trying: m.Trying, TriedBy: m.Tried}
+	r.floor = m.Floor
 	r.know(&m.Positions)
 	r.positions.split = m.Version == model.SplitMarkVersion
 	for i := range m.Own {

@@ -33,7 +33,7 @@ func LoadDocument(id string, st model.SpaceState) (*Document, error) {
 		if err != nil {
 			return nil, fmt.Errorf("load document %s: %w", id, err)
 		}
-		d.Value, d.Seq = v, st.Docs[i].Seq
+		d.Value, d.Seq = v, st.Docs[i].Changed()
 	}
 	return d, nil
 }

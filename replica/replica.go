@@ -46,12 +46,15 @@ type Replica struct {
 	loaded, before model.MarkPosition
 	first          uint64
 	purged         []model.MarkPosition
+	floor          uint64
 }
 
 // Doc is a document and the log sequence of the last commit that changed it.
 type Doc struct {
 	Value model.Value // absent if deleted
 	Seq   uint64
+	// first is the revision under which it was stored after its last change, 0 if it was not stored again since.
+	first uint64
 }
 
 // New returns the replica of a space that has no commits.

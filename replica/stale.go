@@ -16,7 +16,8 @@ import (
 //   - stored after a mark that covers it: the last one, or the one that the last owner loaded;
 //   - or stored after the first mark of the last owner, but committed before that owner's epoch;
 //   - or stored after a mark that covers it and that was in the bucket when the last owner purged
-//     markers: a save of the owner's own that arrived a second time.
+//     markers: a save of the owner's own that arrived a second time;
+//   - or stored before the floor: a server that was killed has restored it from its files (see Floor).
 type stale struct {
 	mark *model.Mark // nil if there is none
 	at   model.MarkPosition
@@ -40,11 +41,12 @@ func (s *stale) has(d *model.StateDoc) bool {
 	if first == 0 {
 		first = s.at.Rev
 	}
-	return behind(d, s.at) || behind(d, s.mark.Before) || d.Rev > first && d.Seq < s.mark.Epoch ||
+	return d.Rev < s.mark.Floor || behind(d, s.at) || behind(d, s.mark.Before) || d.First() > first && d.Changed() < s.mark.Epoch ||
 		slices.ContainsFunc(s.mark.Purged, func(m model.MarkPosition) bool { return behind(d, m) })
 }
 
-// behind reports whether a document was stored after a mark that covers it.
+// behind reports whether a document was stored after a mark that covers it. One that was stored again without a change counts as
+// the one that it replaced.
 func behind(d *model.StateDoc, m model.MarkPosition) bool {
-	return m.Rev > 0 && d.Rev > m.Rev && d.Seq <= m.Seq
+	return m.Rev > 0 && d.First() > m.Rev && d.Changed() <= m.Seq
 }

@@ -62,6 +62,8 @@ type Config struct {
 	Meter metric.Meter
 	// Access has the rules about which principals may send what; nil allows everything.
 	Access *access.Book
+	// LeastMarkers is how many markers of deleted documents a space has before they are worth being purged; default 64.
+	LeastMarkers int
 
 	// withoutEvents leaves the events of the space to other runtimes, for an attachment.
 	withoutEvents bool

@@ -21,7 +21,7 @@ import (
 
 // frugal is a worker that keeps nothing in the log that a restart does not need.
 func frugal(id string) worker.Config {
-	return worker.Config{ID: id, Options: worker.Options{HistoryBytes: 1, PurgeDelay: 1, Checkpoint: 50 * time.Millisecond}}
+	return worker.Config{ID: id, LeastMarkers: 1, Options: worker.Options{HistoryBytes: 1, PurgeDelay: 1, Checkpoint: 50 * time.Millisecond}}
 }
 
 // left returns how many commits of a space are in the log.

@@ -111,6 +111,7 @@ func (p *partition) clone() *partition {
 		ahead:     ahead,
 	}
 	c.state.history, c.state.marked = slices.Clone(p.state.history), maps.Clone(p.state.marked)
+	c.state.replaced, c.state.purged = maps.Clone(p.state.replaced), maps.Clone(p.state.purged)
 	c.state.spaces = map[string]map[string]model.StateDoc{}
 	for space, items := range p.state.spaces { // any order: each on its own
 		c.state.spaces[space] = maps.Clone(items)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -19,6 +20,9 @@ type state struct {
 	history  []put
 	remember bool
 	marked   map[string]time.Time // when the mark of a space was put
+	// replaced are the items that the last put of their key has replaced, by space and key; see Reborn.
+	replaced map[string]model.StateDoc
+	purged   map[string]bool // keys whose last item was purged
 }
 
 // stateStore stores the saved documents and positions of all partitions.
@@ -28,7 +32,7 @@ type stateStore struct{ *data }
 const mark = ""
 
 func newState() state {
-	return state{spaces: map[string]map[string]model.StateDoc{}, marked: map[string]time.Time{}}
+	return state{spaces: map[string]map[string]model.StateDoc{}, marked: map[string]time.Time{}, replaced: map[string]model.StateDoc{}, purged: map[string]bool{}}
 }
 
 // SaveDoc stores a document of a space, or returns model.ErrOutdated if the stored one is as new or newer. It
@@ -51,7 +55,7 @@ func (s *stateStore) put(space, key string, d model.StateDoc) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := &s.of(space).state
-	if old, there := state.spaces[space][key]; there && old.Seq >= d.Seq {
+	if old, there := state.spaces[space][key]; there && old.Seq >= d.Seq || d.Kept.Rev > 0 && old.Rev != d.Rev {
 		return old.Rev, &model.OutdatedError{Have: old.Seq, Rev: old.Rev, Want: d.Seq}
 	}
 	if key == mark {
@@ -70,6 +74,9 @@ func (s *stateStore) marked(space string) time.Time {
 func (st *state) put(space, key string, d model.StateDoc) uint64 {
 	st.revision++
 	d.Rev, d.Data = st.revision, bytes.Clone(d.Data)
+	if old, there := st.spaces[space][key]; there {
+		st.replaced[space+"."+key] = old
+	}
 	st.keep(space, key, d)
 	if st.remember {
 		d.Doc = key
@@ -247,10 +254,31 @@ func (s *stateStore) PurgeState(space string, marker model.StateDoc) {
 	st := &s.of(space).state
 	if d, there := st.spaces[space][marker.Doc]; there && d.Data == nil && d.Rev == marker.Rev {
 		delete(st.spaces[space], marker.Doc)
+		st.purged[space+"."+marker.Doc] = true
 		if st.remember {
 			st.history = append(st.history, put{space, model.StateDoc{Doc: marker.Doc, Rev: purgedRev}})
 		}
 	}
+}
+
+// Reborn restores what the purged markers of a partition had replaced, as a server does that is killed: its files have it,
+// and no note that it was removed. It returns how many documents are back.
+func (s *stateStore) Reborn(partition int) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := &s.partitions[partition].state
+	for name, d := range st.replaced { // any order: each key once
+		space, key, _ := strings.Cut(name, ".")
+		if _, there := st.spaces[space][key]; !there && st.purged[name] {
+			st.keep(space, key, d)
+			n++
+			if st.remember {
+				d.Doc = key
+				st.history = append(st.history, put{space, d})
+			}
+		}
+	}
+	return n
 }
 
 // put is an entry of a bucket's history.

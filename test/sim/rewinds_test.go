@@ -391,7 +391,7 @@ func (w *past) start(who string) {
 		Options: worker.Options{Heartbeat: 50 * time.Millisecond, MemberTTL: 400 * time.Millisecond, Checkpoint: c.about(100 * time.Millisecond), Idle: c.about(300 * time.Millisecond)},
 	}
 	if w.history > 0 {
-		cfg.HistoryBytes, cfg.PurgeDelay = w.history, 1
+		cfg.HistoryBytes, cfg.PurgeDelay, cfg.LeastMarkers = w.history, 1, 1
 	}
 	wk, err := worker.New(bus, cfg)
 	if err != nil {

@@ -293,7 +293,7 @@ func (w *world) startWorker(p *process) {
 		},
 	}
 	if o.history > 0 {
-		cfg.HistoryBytes, cfg.PurgeDelay = o.history, 1
+		cfg.HistoryBytes, cfg.PurgeDelay, cfg.LeastMarkers = o.history, 1, 1
 	}
 	if w.plan.has("hangs") {
 		p.runLimit = keyed(w.plan.seed, "run limit", p.name).between(o.hangs.limit, o.hangs.limit*3/2)

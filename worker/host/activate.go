@@ -108,6 +108,7 @@ func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 			return err
 		}
 		h.saver.remember(st, r.LaneDone())
+		h.saver.stored.markers.raised(r.Floor(), st.Mark.Seq)
 		return history.Replay(h.ctx, h.env.bus, r)
 	})
 	wasLost := h.env.home != nil && h.env.home.isRefused(h.space) // otherwise the takeover is refused if the log has lost its end

@@ -66,6 +66,8 @@ type Config struct {
 	// CutsOff makes the worker cut off a partition that it leaves after Handover, even if no other worker
 	// waits for it.
 	CutsOff bool
+	// LeastMarkers is how many markers of deleted documents a space has before they are worth being purged; default 64. See markers.
+	LeastMarkers int
 	// Beside, if not nil, is called for each partition that is served, and must return when ctx ends.
 	Beside func(ctx context.Context, partition int)
 	// Left is called when a space was evicted, and UnderWay lists, for the log, the work outside that has not
@@ -92,6 +94,7 @@ func (c *Config) fill() error {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	c.LeastMarkers = cmp.Or(c.LeastMarkers, 64)
 	c.Terms.fill()
 	c.faults = faultlog.New(c.Logger)
 	if c.Left == nil {

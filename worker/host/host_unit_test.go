@@ -106,6 +106,14 @@ func TestMarkers_WhichMayBePurged(t *testing.T) {
 		return out
 	}
 	m.note([]model.StateDoc{marker("a", 5, 50), marker("b", 9, 90), marker(model.DueKey, 1, 10), marker(model.StateKeyOfNode("n"), 4, 40)})
+	if got, want := names(m.covered(6, 10)), model.StateKeyOfNode("n"); len(got) != 1 || got[0] != want {
+		t.Errorf("while no mark has a floor, a checkpoint at 6 covers %v, want %v", got, want)
+	}
+	m.raised(49, 5)
+	m.raised(100, 6)
+	if got := names(m.covered(5, 10)); slices.Contains(got, "a") {
+		t.Errorf("below the floor of marks up to 5 is %v", got)
+	}
 	if got, want := names(m.covered(6, 10)), []string{"a", model.StateKeyOfNode("n")}; len(got) != 2 || !slices.Contains(got, want[0]) || !slices.Contains(got, want[1]) {
 		t.Errorf("a checkpoint at 6 covers %v, want %v", got, want)
 	}

@@ -25,7 +25,12 @@ type markers struct {
 	behind []model.MarkPosition
 	// under reports that a mark may be in flight, and naming that it names the last of behind.
 	under, naming bool
+	// floors are the floors that stored marks have, each with the log sequence of the first mark that has it; see replica.Floor.
+	floors []floor
 }
+
+// floor is a floor and the log sequence of a mark.
+type floor struct{ rev, seq uint64 }
 
 // markersStep is how many markers of a space are purged at a time, and markersNamed how many marks a mark
 // names. At most one is added per PurgeDelay, so the oldest one that is dropped is from a time whose saves
@@ -76,7 +81,45 @@ func (m *markers) note(items []model.StateDoc) {
 // all other items stay.
 func resurrectable(key string) bool {
 	_, node := model.NodeOfStateKey(key)
-	return node || model.CheckName("document", key) == nil
+	return node || isDocument(key)
+}
+
+func isDocument(key string) bool { return model.CheckName("document", key) == nil }
+
+// raised records the floor of a mark that is stored.
+func (m *markers) raised(rev, seq uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := len(m.floors); rev > 0 && (n == 0 || rev > m.floors[n-1].rev) {
+		m.floors = append(m.floors, floor{rev, seq})
+	}
+}
+
+// floorOf returns the floor of the marks up to a log sequence. The later ones are kept.
+func (m *markers) floorOf(seq uint64) uint64 {
+	for len(m.floors) > 1 && m.floors[1].seq <= seq {
+		m.floors = m.floors[1:]
+	}
+	if len(m.floors) == 0 || m.floors[0].seq > seq {
+		return 0
+	}
+	return m.floors[0].rev
+}
+
+// aboveFloor returns the number of markers of documents that only a higher floor lets be purged, and the last revision of one.
+func (m *markers) aboveFloor() (n int, last uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	floor := uint64(0)
+	if n := len(m.floors); n > 0 {
+		floor = m.floors[n-1].rev
+	}
+	for _, d := range m.gone { // any order: a count and a maximum
+		if d.Rev > floor && isDocument(d.Doc) {
+			n, last = n+1, max(last, d.Rev)
+		}
+	}
+	return n, last
 }
 
 // covered returns up to n markers of items that were deleted up to a log sequence. It returns none while
@@ -85,8 +128,9 @@ func (m *markers) covered(seq uint64, n int) []model.StateDoc {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var list []model.StateDoc
+	floor := m.floorOf(seq)
 	for _, d := range m.gone { // any order: sorted below
-		if d.Seq <= seq {
+		if d.Seq <= seq && (d.Rev <= floor || !isDocument(d.Doc)) {
 			list = append(list, d)
 		}
 	}

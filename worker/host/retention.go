@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/serverclock"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
 
@@ -102,11 +103,7 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 	for _, s := range spaces {
 		saved := s.settled(s.durable.Load(), r.cfg.PurgeDelay, now)
 		if gone := s.markers.covered(saved, markersStep); len(gone) > 0 {
-			err := r.bus.PurgeState(ctx, s.space, gone)
-			if err == nil {
-				s.markers.forget(gone)
-			}
-			failed = errors.Join(failed, err)
+			failed = errors.Join(failed, r.purgeMarkers(ctx, s, gone))
 		}
 		below := min(saved, bound+1)
 		if below <= s.below {
@@ -123,6 +120,24 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 		s.below = below
 	}
 	return errors.Join(failed, r.sweep(ctx, now, bound, clock))
+}
+
+// purgeMarkers purges markers of deleted items. Another runtime may have replaced the mark whose floor allows it.
+func (r *retention) purgeMarkers(ctx context.Context, s *storedSpace, gone []model.StateDoc) error {
+	stored, _, err := r.bus.LoadMark(ctx, s.space)
+	if err != nil || len(stored.Data) == 0 {
+		return err
+	}
+	mark, err := model.DecodeMark(stored.Data)
+	if err != nil {
+		return err
+	}
+	gone = slices.DeleteFunc(gone, func(d model.StateDoc) bool { return isDocument(d.Doc) && d.Rev > mark.Floor })
+	if err := r.bus.PurgeState(ctx, s.space, gone); err != nil {
+		return err
+	}
+	s.markers.forget(gone)
+	return nil
 }
 
 // bound returns the sequence up to which commits may go if a checkpoint covers them, the end of

@@ -41,6 +41,10 @@ type saver struct {
 	// dueAt is the saved wake-up time of the space, unknownDue if the next
 	// checkpoint must save it in any case (see takeDue).
 	dueAt int64
+	// floor is the revision to which the floor is being raised, 0 if it is not; see replica.Floor.
+	floor uint64
+	// leastMarkers is the number of markers from which on the floor is raised.
+	leastMarkers int
 }
 
 // stateStore is the bucket of the states of spaces.
@@ -57,6 +61,10 @@ type savedCore interface {
 	LaneDone() uint64
 	FollowsUp() bool
 	MarkersPurged(behind []model.MarkPosition)
+	Floor() uint64
+	RaiseFloor(rev uint64)
+	StoredBefore(rev uint64, revs map[string]uint64) []string
+	Again(ids []string, revs map[string]uint64) []model.StateDoc
 	MarkStored(model.MarkPosition)
 	Checkpoint() (replica.Checkpoint, error)
 	CheckpointFailed(replica.Checkpoint)
@@ -132,9 +140,11 @@ func (s *saver) take(core savedCore, nextDue func() int64, c *unsavedState) (err
 	}
 	if core.Seq() > s.saved {
 		core.MarkersPurged(s.stored.markers.begin())
+		again := s.raiseFloor(core)
 		if c.Checkpoint, err = core.Checkpoint(); err != nil {
 			return err
 		}
+		c.Docs = append(c.Docs, again...)
 		c.moved, s.taken = true, core.LaneDone()
 		s.takeDue(core, nextDue(), c)
 		s.recall(c.Docs)
@@ -143,6 +153,29 @@ func (s *saver) take(core savedCore, nextDue func() int64, c *unsavedState) (err
 	c.observed = s.noted.drain()
 	s.recall(c.observed)
 	return nil
+}
+
+// floorStep is how many documents a checkpoint stores again to raise the floor.
+const floorStep = 512
+
+// raiseFloor raises the floor if that lets more markers be purged than it stores documents again, so that deletions pay for
+// it. It returns the documents that have to be stored again before that.
+func (s *saver) raiseFloor(core savedCore) []model.StateDoc {
+	n, to := 0, s.floor
+	if to == 0 {
+		if n, to = s.stored.markers.aboveFloor(); n < s.leastMarkers {
+			return nil
+		}
+	}
+	before := core.StoredBefore(to, s.revs)
+	if s.floor == 0 && n < len(before) {
+		return nil
+	}
+	if s.floor = to; len(before) == 0 {
+		core.RaiseFloor(to)
+		s.floor = 0
+	}
+	return core.Again(before[:min(len(before), floorStep)], s.revs)
 }
 
 // observe records the nodes' observations since the last call; if all is not set, only if the core has
@@ -209,6 +242,7 @@ func (s *saver) settle(core savedCore, c unsavedState, err error) {
 	at := model.MarkPosition{Rev: c.Mark.Rev, Seq: c.Mark.Seq}
 	core.MarkStored(at)
 	s.stored.markers.stored(at)
+	s.stored.markers.raised(core.Floor(), c.Mark.Seq)
 	s.saved, s.lane, s.dueAt = max(s.saved, c.Mark.Seq), max(s.lane, s.taken), c.dueAt
 	s.stored.durable.Store(s.saved)
 }

@@ -18,10 +18,12 @@ const (
 	HeaderTerm     = "Settle-Term"     // Message.Term
 	HeaderPrevTerm = "Settle-Prev-Term"
 	HeaderReplay   = "Settle-Replay-Key"
-	HeaderDepth    = "Settle-Depth"   // Message.Depth
-	HeaderInvalid  = "Settle-Invalid" // Message.Invalid
-	HeaderSeq      = "Settle-Seq"     // StateDoc.Seq
-	HeaderFill     = "Settle-Fill"    // of a message in a lane that is no event
+	HeaderDepth    = "Settle-Depth"    // Message.Depth
+	HeaderInvalid  = "Settle-Invalid"  // Message.Invalid
+	HeaderSeq      = "Settle-Seq"      // StateDoc.Seq
+	HeaderKeptSeq  = "Settle-Kept-Seq" // StateDoc.Kept
+	HeaderKeptRev  = "Settle-Kept-Rev"
+	HeaderFill     = "Settle-Fill" // of a message in a lane that is no event
 	headerParent   = "traceparent"
 	headerState    = "tracestate"
 	headerBaggage  = "baggage"
