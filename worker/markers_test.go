@@ -99,6 +99,50 @@ func (w *world) deleteDocument() {
 	}
 }
 
+// A server that is killed restores from its files what the purged marker had replaced. Documents that exist are there as they were,
+// with the revisions of their last changes, however often they were stored again.
+func TestMarkers_AKilledServerBringsNoDeletedDocumentBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.process(frugal("w1"), nil)
+		for range 3 {
+			w.makeDocument()
+			w.deleteDocument()
+		}
+		kept, there := w.Server.Saved("s", "n")
+		if !there || kept.Kept.Rev == 0 || kept.Kept.Rev >= kept.Rev || kept.Changed() >= kept.Seq {
+			t.Fatalf("n was not stored again: %+v", kept)
+		}
+		if n := w.Server.Reborn(0); n == 0 {
+			t.Fatal("nothing is back")
+		}
+		if d, there := w.Server.Saved("s", "d"); !there || d.Data == nil {
+			t.Fatal("the document is not back")
+		}
+		for i, owner := range []string{"the owner", "the next owner", "the one after it"} {
+			if got := w.Doc("s", "d"); got != (model.Value{}).String() {
+				t.Errorf("under %s a reader sees %s", owner, got)
+			}
+			if got := w.Doc("s", "n"); got != "1" {
+				t.Errorf("under %s a reader sees the other document as %s", owner, got)
+			}
+			p.Shutdown()
+			p = w.process(frugal(fmt.Sprint("w", 2+i)), nil)
+			w.transact(func(tx *space.Tx) error {
+				if got := tx.Get("d"); !got.IsAbsent() {
+					t.Errorf("after %s a transaction reads %s", owner, got)
+				}
+				tx.Set("beside", owner)
+				return nil
+			})
+			w.Pass(time.Second)
+		}
+		if now, _ := w.Server.Saved("s", "n"); now.Changed() != kept.Changed() {
+			t.Errorf("the revision of the document that exists has moved from %d to %d", kept.Changed(), now.Changed())
+		}
+	})
+}
+
 // A former owner, deposed an hour ago, writes the document only now.
 func TestMarkers_ADeletedDocumentDoesNotComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

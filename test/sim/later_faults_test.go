@@ -68,6 +68,7 @@ func (p *plan) addNewer() {
 	p.trees()
 	p.cancels()
 	p.deploySteps()
+	p.reborns()
 }
 
 // anyUser returns a random user.

@@ -179,7 +179,9 @@ func (w *world) saved(p *process, s membus.Step) {
 	}
 	want, at := f.valueAt(d.Doc, d.Seq), f.changedAt(d.Doc, d.Seq)
 	again := w.plan.history > 0 && d.Data == nil && want.IsAbsent() && at > 0 && at < d.Seq // after its marker was purged, see worker/markers.go
-	if at != d.Seq && !again {
+	if kept := d.Kept.Rev > 0 && at == d.Kept.Seq; kept {
+		w.count("documents that were stored again without a change")
+	} else if at != d.Seq && !again {
 		w.violate("saved", "space %s: %s is saved as of %d, but was changed at %d", s.Space, d.Doc, d.Seq, at)
 	}
 	if got := parse(d.Data); !model.Equal(got, want) {

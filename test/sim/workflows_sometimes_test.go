@@ -48,6 +48,7 @@ var sometimesRuns = []string{
 	"runs that go on in another version",
 	"runs that sleep for long at rest",
 	"runs that their schedule has cancelled",
+	"documents that were stored again without a change",
 	"runs that wait for a signal at rest",
 	"runs that waited for room",
 	"runs that waited for room in their space",

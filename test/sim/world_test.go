@@ -171,6 +171,8 @@ func (w *world) do(i item) {
 		}
 	case "deploy":
 		w.deploy(i)
+	case "reborn":
+		w.reborn()
 	case "lanes-full":
 		w.server.LimitLanes(1)
 		w.later(i.span, func() { w.server.LimitLanes(0) })
