@@ -42,6 +42,12 @@ func (s *states) LoadState(ctx context.Context, space string) (model.SpaceState,
 	if err != nil {
 		return model.SpaceState{}, fmt.Errorf("state of space %s: %w", space, err)
 	}
+	s.noteState(space, &state)
+	return state, nil
+}
+
+// noteState remembers the revisions of items that were loaded.
+func (s *states) noteState(space string, state *model.SpaceState) {
 	bucket, newest := s.Names.StateBucket(s.PartitionOf(space)), wire.Anchor{}
 	for _, items := range [][]model.StateDoc{state.Docs, state.Observations, state.Pieces, state.Later, state.Due} {
 		for _, d := range items {
@@ -52,6 +58,33 @@ func (s *states) LoadState(ctx context.Context, space string) (model.SpaceState,
 		}
 	}
 	s.Past.Note(wire.BucketStream(bucket), newest)
+}
+
+// LoadPart returns the mark of a space and one item. See port.State. One request reads both, because two could be
+// answered by different replicas, or on both sides of a checkpoint: an old item with a new mark would lack what was
+// committed between them.
+func (s *states) LoadPart(ctx context.Context, space, key string) (model.SpaceState, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return model.SpaceState{}, err
+	}
+	if err := model.CheckStateKey(key); err != nil {
+		return model.SpaceState{}, err
+	}
+	bucket := s.Names.StateBucket(s.PartitionOf(space))
+	prefix := wire.BucketSubject(bucket, space+".")
+	found, more, err := s.BatchGet(ctx, wire.BucketStream(bucket), wire.GetRequest{MultiLast: []string{prefix + wire.MarkKey, prefix + key}, MaxBytes: wire.StateBytes})
+	var state model.SpaceState
+	switch {
+	case more || errors.Is(err, wire.ErrTooMany): // one of them has headers that cannot be read
+		state, err = s.readState(ctx, space)
+		state = state.Part(key)
+	case err == nil:
+		state, err = arrange(found, prefix, space)
+	}
+	if err != nil {
+		return model.SpaceState{}, fmt.Errorf("%s and the mark of space %s: %w", key, space, err)
+	}
+	s.noteState(space, &state)
 	return state, nil
 }
 

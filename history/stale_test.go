@@ -49,6 +49,14 @@ func (h *scriptedLog) LoadState(context.Context, string) (model.SpaceState, erro
 	return h.state, nil
 }
 
+func (h *scriptedLog) LoadPart(_ context.Context, _, key string) (model.SpaceState, error) {
+	return h.state.Part(key), nil
+}
+
+func (h *scriptedLog) LoadMark(context.Context, string) (model.StateDoc, time.Time, error) {
+	return h.state.Mark, time.Time{}, nil
+}
+
 func (h *scriptedLog) ReadLog(_ context.Context, _ string, after uint64, limit int) (found []model.LogEntry, err error) {
 	seen := h.entries
 	if len(h.shows) > 0 {
