@@ -1,11 +1,19 @@
 package bus_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 )
@@ -101,5 +109,56 @@ func TestRead_CostsTheSameInASpaceOfAnySize(t *testing.T) {
 			s.commit("d0", 5+n)
 		}
 		asks("reading one, with three commits behind the mark,", 7, 6+2+1+4, read)
+	}
+}
+
+// subscribing counts what its connections tell a server about subscriptions.
+type subscribing struct {
+	server nats.InProcessConnProvider
+	count  atomic.Int64
+}
+
+func (s *subscribing) InProcessConn() (net.Conn, error) {
+	c, err := s.server.InProcessConn()
+	return &subscribingConn{c, s}, err
+}
+
+type subscribingConn struct {
+	net.Conn
+	s *subscribing
+}
+
+func (c *subscribingConn) Write(p []byte) (int, error) {
+	c.s.count.Add(int64(bytes.Count(p, []byte("SUB _INBOX")) + bytes.Count(p, []byte("UNSUB "))))
+	return c.Conn.Write(p)
+}
+
+// All reads of a process share one subscription, and each gets its own answers.
+func TestRead_NeedsNoSubscriptionOfItsOwn(t *testing.T) {
+	spy := &subscribing{server: natstest.StartServer(t, embedded.Config{})}
+	b := provisioned(t, bus.Config{Partitions: 1, Options: []nats.Option{nats.InProcessServer(spy)}})
+	const spaces = 8
+	for n := range spaces {
+		s := &stored{T: t, b: b, name: fmt.Sprintf("s%d", n)}
+		s.commit("d0", 0)
+		s.save(1)
+		s.commit("d1", int64(n))
+	}
+	if _, err := history.Read(t.Context(), b, "s0", "d1"); err != nil {
+		t.Fatal(err)
+	}
+	before := spy.count.Load()
+	var reads sync.WaitGroup
+	for n := range 20 * spaces {
+		reads.Go(func() { // ends with its read
+			space := n % spaces
+			if d, err := history.Read(t.Context(), b, fmt.Sprintf("s%d", space), "d1"); err != nil || d.Value.String() != fmt.Sprint(space) {
+				t.Errorf("space %d: read %+v, %v", space, d, err)
+			}
+		})
+	}
+	reads.Wait()
+	if n := spy.count.Load() - before; n > 0 || before == 0 {
+		t.Errorf("reading changed subscriptions %d times, and %d times before", n, before)
 	}
 }
