@@ -31,9 +31,12 @@ func TestReadLog_AfterTheHeadSearchesNothing(t *testing.T) {
 		want     []uint64
 		searches int64
 	}{
-		{head + 1, nil, 0}, {head, nil, 0},
-		{head - 1, []uint64{head}, 0}, {second, []uint64{head}, 0},
-		{first, []uint64{second, head}, 1}, {0, []uint64{first, second, head}, 1},
+		{head + 1, nil, 0},
+		{head, nil, 0},
+		{head - 1, []uint64{head}, 0},
+		{second, []uint64{head}, 0},
+		{first, []uint64{second, head}, 1},
+		{0, []uint64{first, second, head}, 1},
 	} {
 		searches.Store(0)
 		found, err := b.ReadLog(t.Context(), "cart", test.after, 10)

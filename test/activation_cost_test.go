@@ -137,7 +137,9 @@ func TestActivation_CostsTheSameAmongAnyNumberOfSpaces(t *testing.T) {
 		if inboxes > 0 {
 			t.Errorf("%d activations among %d spaces took %d subscriptions", n, spaces, inboxes)
 		}
-		w.Stop(ctx)
+		if err := w.Stop(ctx); err != nil {
+			t.Error(err)
+		}
 		cancel()
 		follows.Wait()
 	}
