@@ -16,16 +16,22 @@ func (l *logs) Head(ctx context.Context, space string) (uint64, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return 0, err
 	}
+	last, _, err := l.lastCommit(ctx, space)
+	return last.Seq, err
+}
+
+// lastCommit returns the last commit of a space, if it has one, from the leader.
+func (l *logs) lastCommit(ctx context.Context, space string) (last wire.StoredMsg, there bool, err error) {
 	p := l.PartitionOf(space)
-	last, err := l.LeaderGet(ctx, l.Names.LogStream(p), wire.GetRequest{LastFor: l.Names.Log(p, space)})
+	last, err = l.LeaderGet(ctx, l.Names.LogStream(p), wire.GetRequest{LastFor: l.Names.Log(p, space)})
 	switch {
 	case errors.Is(err, wire.ErrNoMessage):
-		return 0, nil
+		return wire.StoredMsg{}, false, nil
 	case err != nil:
-		return 0, fmt.Errorf("head of space %s: %w", space, err)
+		return wire.StoredMsg{}, false, fmt.Errorf("head of space %s: %w", space, err)
 	}
 	l.Past.Note(l.Names.LogStream(p), wire.AnchorOf(&last))
-	return last.Seq, nil
+	return last, true, nil
 }
 
 // ReadLog returns up to limit entries of the space after a sequence. See
@@ -35,12 +41,14 @@ func (l *logs) ReadLog(ctx context.Context, space string, after uint64, limit in
 		return nil, err
 	}
 	p := l.PartitionOf(space)
-	if none, err := l.endsAt(ctx, space, after); err != nil || none {
+	found, all, err := l.endAfter(ctx, space, after)
+	if err != nil {
 		return nil, err
 	}
-	found, err := l.ReadPages(ctx, l.Names.LogStream(p), l.Names.Log(p, space), after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("log of space %s after %d: %w", space, after, err)
+	if !all {
+		if found, err = l.ReadPages(ctx, l.Names.LogStream(p), l.Names.Log(p, space), after, limit); err != nil {
+			return nil, fmt.Errorf("log of space %s after %d: %w", space, after, err)
+		}
 	}
 	if n := len(found); n > 0 {
 		l.Past.Note(l.Names.LogStream(p), wire.AnchorOf(&found[n-1]))
@@ -54,15 +62,22 @@ func (l *logs) ReadLog(ctx context.Context, space string, after uint64, limit in
 	return entries, nil
 }
 
-// endsAt reports whether a space has no commit after a sequence. That is the usual case when a space is
-// loaded: the server knows the last message of a subject, but would have to search the log to its end for a
-// later one.
-func (l *logs) endsAt(ctx context.Context, space string, after uint64) (bool, error) {
+// endAfter returns the commits of a space after a sequence, and true, if there are none or one. That is the usual case
+// when a space is loaded: the server knows the last message of a subject, but would have to search the log to its end
+// for a later one. The last commit names the one before it.
+func (l *logs) endAfter(ctx context.Context, space string, after uint64) (found []wire.StoredMsg, all bool, err error) {
 	if after == 0 {
-		return false, nil // a new space is not in the server's index, which answers at once
+		return nil, false, nil // a new space is not in the server's index, which answers at once
 	}
-	head, err := l.Head(ctx, space)
-	return head <= after, err
+	last, there, err := l.lastCommit(ctx, space)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case !there || last.Seq <= after:
+		return nil, true, nil
+	}
+	before := wire.Number(last.Header, wire.HeaderExpect) // 0 also if it has no readable headers
+	return []wire.StoredMsg{last}, before > 0 && before <= after, nil
 }
 
 // FollowLog delivers the entries of all spaces of a partition. See port.Log.

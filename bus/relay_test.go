@@ -41,6 +41,7 @@ func TestState_OfALaggingReplicaIsRejected(t *testing.T) {
 	if err := b.SaveState(t.Context(), "cart", docs, &mark); err != nil {
 		t.Fatal(err)
 	}
+	b.streams.Clustered.Store(true)
 	stale := true
 	relayed(t, b, func(_ *nats.Conn, request string, m *nats.Msg) bool {
 		if !strings.HasPrefix(request, "DIRECT.GET.") || !stale {

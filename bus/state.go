@@ -26,15 +26,16 @@ type states struct {
 // LoadState returns the documents of a space, sorted by name, and its mark. See port.State.
 //
 // Any replica may answer, and a lagging one would show a state from before parts of the log were purged. So
-// the mark is compared with the leader's, and an answer with an older one is rejected.
+// the mark is compared with the leader's, and an answer with an older one is rejected. A single server does not lag.
 func (s *states) LoadState(ctx context.Context, space string) (model.SpaceState, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return model.SpaceState{}, err
 	}
 	var state model.SpaceState
 	err := s.Persist(ctx, func(ctx context.Context) error {
+		var atOnce bool
 		var err error
-		if state, err = s.readState(ctx, space); err != nil {
+		if state, atOnce, err = s.readState(ctx, space); err != nil || atOnce && !s.Clustered.Load() {
 			return err
 		}
 		return s.checkMark(ctx, space, state.Mark)
@@ -42,16 +43,55 @@ func (s *states) LoadState(ctx context.Context, space string) (model.SpaceState,
 	if err != nil {
 		return model.SpaceState{}, fmt.Errorf("state of space %s: %w", space, err)
 	}
+	s.noteState(space, &state)
+	return state, nil
+}
+
+// noteState remembers the revisions of items that were loaded.
+func (s *states) noteState(space string, state *model.SpaceState) {
 	bucket, newest := s.Names.StateBucket(s.PartitionOf(space)), wire.Anchor{}
-	for _, items := range [][]model.StateDoc{state.Docs, state.Observations, state.Pieces, state.Later, state.Due} {
-		for _, d := range items {
-			s.seen.note(space+"."+d.Doc, d.Rev, d.Seq)
-			if d.Rev > newest.Seq {
-				newest = wire.Anchor{Seq: d.Rev, Subject: wire.BucketSubject(bucket, space+"."+d.Doc)}
-			}
+	note := func(key string, d *model.StateDoc) {
+		s.seen.note(space+"."+key, d.Rev, d.Seq)
+		if d.Rev > newest.Seq {
+			newest = wire.Anchor{Seq: d.Rev, Subject: wire.BucketSubject(bucket, space+"."+key)}
 		}
 	}
+	for _, items := range [][]model.StateDoc{state.Docs, state.Observations, state.Pieces, state.Later, state.Due} {
+		for i := range items {
+			note(items[i].Doc, &items[i])
+		}
+	}
+	if state.Mark.Rev > 0 {
+		note(wire.MarkKey, &state.Mark)
+	}
 	s.Past.Note(wire.BucketStream(bucket), newest)
+}
+
+// LoadPart returns the mark of a space and one item. See port.State. One request reads both, because two could be
+// answered by different replicas, or on both sides of a checkpoint: an old item with a new mark would lack what was
+// committed between them.
+func (s *states) LoadPart(ctx context.Context, space, key string) (model.SpaceState, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return model.SpaceState{}, err
+	}
+	if err := model.CheckStateKey(key); err != nil {
+		return model.SpaceState{}, err
+	}
+	bucket := s.Names.StateBucket(s.PartitionOf(space))
+	prefix := wire.BucketSubject(bucket, space+".")
+	found, more, err := s.BatchGet(ctx, wire.BucketStream(bucket), wire.GetRequest{MultiLast: []string{prefix + wire.MarkKey, prefix + key}, MaxBytes: wire.StateBytes})
+	var state model.SpaceState
+	switch {
+	case more || errors.Is(err, wire.ErrTooMany): // one of them has headers that cannot be read
+		state, _, err = s.readState(ctx, space)
+		state = state.Part(key)
+	case err == nil:
+		state, err = arrange(found, prefix, space)
+	}
+	if err != nil {
+		return model.SpaceState{}, fmt.Errorf("%s and the mark of space %s: %w", key, space, err)
+	}
+	s.noteState(space, &state)
 	return state, nil
 }
 
@@ -72,18 +112,19 @@ func (s *states) checkMark(ctx context.Context, space string, mark model.StateDo
 }
 
 // readState reads all items of a space, as one replica has them at one moment: in
-// one request if they are few, else by a consumer.
-func (s *states) readState(ctx context.Context, space string) (model.SpaceState, error) {
+// one request if they are few, which it reports, else by a consumer.
+func (s *states) readState(ctx context.Context, space string) (state model.SpaceState, atOnce bool, err error) {
 	bucket := s.Names.StateBucket(s.PartitionOf(space))
 	prefix := wire.BucketSubject(bucket, space+".")
 	found, more, err := s.BatchGet(ctx, wire.BucketStream(bucket), wire.GetRequest{MultiLast: []string{prefix + ">"}, MaxBytes: wire.StateBytes})
-	if more || errors.Is(err, wire.ErrTooMany) {
+	if atOnce = !more && !errors.Is(err, wire.ErrTooMany); !atOnce {
 		found, err = s.Scan(ctx, wire.BucketStream(bucket), prefix+">")
 	}
 	if err != nil {
-		return model.SpaceState{}, err
+		return model.SpaceState{}, atOnce, err
 	}
-	return arrange(found, prefix, space)
+	state, err = arrange(found, prefix, space)
+	return state, atOnce, err
 }
 
 // arrange sorts the items of a space by kind. An item without the sequence that it reflects was not saved by Settle: what it

@@ -12,16 +12,18 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Read returns a document as the log has it now.
+// Read returns a document as the log has it now. It asks for the document and the mark of the space, and for the commits behind
+// the mark if there are any: its cost does not depend on the size of the space.
 func Read(ctx context.Context, bus port.Client, space, doc string) (d *replica.Document, err error) {
 	for {
 		epoch := bus.Epoch()
-		d, err = readUpTo(ctx, bus, space, doc, func() error {
+		r := reading{bus, space, doc, func() error {
 			if bus.Epoch() != epoch {
 				return model.ErrRewound
 			}
 			return nil
-		})
+		}}
+		d, err = r.upToHead(ctx)
 		if !errors.Is(err, model.ErrRewound) || bus.Epoch() == epoch || ctx.Err() != nil {
 			break
 		}
@@ -32,51 +34,90 @@ func Read(ctx context.Context, bus port.Client, space, doc string) (d *replica.D
 	return d, nil
 }
 
-// readUpTo reads a document up to the head of the log at the time of the call.
-func readUpTo(ctx context.Context, bus port.Client, space, doc string, holds func() error) (d *replica.Document, err error) {
-	head, err := bus.Head(ctx, space) // the leader's: a replica that lags is read again
+// reading is one read of a document.
+type reading struct {
+	bus        port.Client
+	space, doc string
+	// holds returns an error once what has been read no longer holds, because the store has gone back.
+	holds func() error
+}
+
+// upToHead reads the document up to the head of the log at the time of the call.
+func (r *reading) upToHead(ctx context.Context) (d *replica.Document, err error) {
+	head, err := r.bus.Head(ctx, r.space) // the leader's: a replica that lags is read again
 	if err != nil {
 		return nil, err
 	}
-	err = OverGaps(ctx, space, func() error {
-		d, err = readOnce(ctx, bus, space, doc, head, holds)
+	load := r.bus.LoadPart
+	err = OverGaps(ctx, r.space, func() error {
+		st, err := load(ctx, r.space, r.doc)
+		if err != nil {
+			return err
+		}
+		load = r.loadNewest
+		d, err = r.from(ctx, st, head)
 		return err
 	})
 	return d, err
 }
 
-// readOnce reads a document from a checkpoint and the log after it, at least up to head. It stops when holds
-// returns an error, since a log that has gone back may never reach head.
-func readOnce(ctx context.Context, bus port.Client, space, doc string, head uint64, holds func() error) (*replica.Document, error) {
-	st, err := bus.LoadState(ctx, space)
+// loadNewest is LoadPart with a mark that is not older than the leader's. The log after an older one may be purged, and
+// a replica that lags for long shows it for long.
+func (r *reading) loadNewest(ctx context.Context, space, key string) (model.SpaceState, error) {
+	for try := 1; ; try++ {
+		st, err := r.bus.LoadPart(ctx, space, key)
+		if err != nil {
+			return st, err
+		}
+		mark, _, err := r.bus.LoadMark(ctx, space)
+		if err != nil || st.Mark.Rev >= mark.Rev {
+			return st, err
+		}
+		_ = pause.For(ctx, pause.Backoff(try))
+		if ctx.Err() != nil {
+			return st, ctx.Err()
+		}
+		if err := r.holds(); err != nil {
+			return st, err
+		}
+	}
+}
+
+// from reads the document from its part of a checkpoint and the log after that, at least up to head. It stops when
+// holds returns an error, since a log that has gone back may never reach head.
+//
+// The item of the document and the mark are of one moment. An item is saved before the mark that covers it, so it has
+// every change up to the mark; it may have later ones, up to its own sequence. The log has the others. Each commit names
+// the one before it, so none that is purged, or that a replica lacks, is passed over.
+func (r *reading) from(ctx context.Context, st model.SpaceState, head uint64) (*replica.Document, error) {
+	d, err := replica.LoadDocument(r.doc, st)
 	if err != nil {
 		return nil, err
 	}
-	d, err := replica.LoadDocument(doc, st)
-	if err != nil {
-		return nil, err
+	if d.Read >= head {
+		return d, nil // usually: the checkpoint of a quiet space has all of its log
 	}
 	for {
-		entries, err := bus.ReadLog(ctx, space, d.Read, readPage)
+		entries, err := r.bus.ReadLog(ctx, r.space, d.Read, readPage)
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range entries {
-			if _, err := d.Take(&e, func() (*model.Commit, error) { return ReadCommit(ctx, bus, &e) }); err != nil {
+			if _, err := d.Take(&e, func() (*model.Commit, error) { return ReadCommit(ctx, r.bus, &e) }); err != nil {
 				return nil, err
 			}
 		}
 		switch {
 		case len(entries) == readPage:
 		case d.Read >= head:
-			return d, nil
+			return d, r.holds() // a log of another epoch may continue the checkpoint, and not what is in it
 		case len(entries) == 0:
 			_ = pause.For(ctx, time.Millisecond)
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if err := holds(); err != nil {
+		if err := r.holds(); err != nil {
 			return nil, err
 		}
 	}

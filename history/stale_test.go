@@ -24,6 +24,8 @@ type scriptedLog struct {
 	epoch       uint64
 	shows       []int  // how many entries the next reads see; afterwards all
 	read        func() // called after each read, if set
+	lagging     int    // how many of the next reads of the state see old
+	old         model.SpaceState
 	follow      []func(deliver func(model.LogEntry)) error
 }
 
@@ -47,6 +49,18 @@ func (h *scriptedLog) Head(context.Context, string) (uint64, error) { return h.h
 
 func (h *scriptedLog) LoadState(context.Context, string) (model.SpaceState, error) {
 	return h.state, nil
+}
+
+func (h *scriptedLog) LoadPart(_ context.Context, _, key string) (model.SpaceState, error) {
+	if h.lagging > 0 {
+		h.lagging--
+		return h.old.Part(key), nil
+	}
+	return h.state.Part(key), nil
+}
+
+func (h *scriptedLog) LoadMark(context.Context, string) (model.StateDoc, time.Time, error) {
+	return h.state.Mark, time.Time{}, nil
 }
 
 func (h *scriptedLog) ReadLog(_ context.Context, _ string, after uint64, limit int) (found []model.LogEntry, err error) {
@@ -102,6 +116,41 @@ func TestRead_ALaggingReplicaIsReadAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A state that a read has begun with is not continued with the log of another epoch, even if that log fits.
+func TestRead_DoesNotMixStatesOfTwoEpochs(t *testing.T) {
+	within(t, func(ctx context.Context) {
+		kept := model.StateDoc{Doc: "kept", Data: []byte(`5`), Seq: 5, Rev: 1}
+		h := &scriptedLog{state: model.SpaceState{Docs: []model.StateDoc{kept}, Mark: markAt(5, 2)}, entries: []model.LogEntry{setting(6, 4, 6)}, head: 6}
+		h.read = func() { h.epoch, h.state, h.read = 1, model.SpaceState{Mark: markAt(4, 1)}, nil }
+		d, err := history.Read(ctx, h, "s", "kept")
+		if err != nil || !d.Value.IsAbsent() || d.Read != 6 {
+			t.Errorf("read %+v, %v", d, err)
+		}
+	})
+}
+
+func markAt(seq, rev uint64) model.StateDoc {
+	data, err := (&model.Mark{Version: model.MarkVersion, Epoch: 1, Owner: "w"}).Encode()
+	if err != nil {
+		panic(err)
+	}
+	return model.StateDoc{Data: data, Seq: seq, Rev: rev}
+}
+
+// A replica that shows an old checkpoint for long, behind which the log is purged, is no loss.
+func TestRead_AnOldCheckpointOfALaggingReplicaIsNoLoss(t *testing.T) {
+	within(t, func(ctx context.Context) {
+		n := model.StateDoc{Doc: "n", Data: []byte(`8`), Seq: 8, Rev: 7}
+		h := &scriptedLog{
+			old: model.SpaceState{Mark: markAt(2, 3)}, lagging: 40,
+			state: model.SpaceState{Docs: []model.StateDoc{n}, Mark: markAt(8, 9)}, entries: []model.LogEntry{setting(9, 8, 9)}, head: 9,
+		}
+		if d, err := history.Read(ctx, h, "s", "n"); err != nil || d.Value.String() != "9" || h.lagging > 0 {
+			t.Errorf("read %+v, %v, with %d lagging answers left", d, err, h.lagging)
+		}
+	})
 }
 
 // A read does not wait for a head that the store has lost since the leader reported it.

@@ -253,6 +253,17 @@ func (s *SpaceState) ListOf(key string) *[]StateDoc {
 	return &s.Docs
 }
 
+// Part returns the mark and the item with a key, without the others.
+func (s *SpaceState) Part(key string) SpaceState {
+	part := SpaceState{Mark: s.Mark}
+	for _, d := range *s.ListOf(key) {
+		if d.Doc == key {
+			*part.ListOf(key) = []StateDoc{d}
+		}
+	}
+	return part
+}
+
 // Due is a space that must be loaded at a time.
 type Due struct {
 	Space string

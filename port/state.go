@@ -11,6 +11,10 @@ import (
 type StateReader interface {
 	// LoadState returns everything that is saved for a space.
 	LoadState(ctx context.Context, space string) (model.SpaceState, error)
+	// LoadPart returns the mark of a space and one item, by its key (see model.StateDoc), both as one replica has
+	// them at one moment, and nothing else. It costs the same for a space of any size. Any replica may answer, and
+	// unlike LoadState, LoadPart does not notice one that lags: the log after an old mark may be purged.
+	LoadPart(ctx context.Context, space, key string) (model.SpaceState, error)
 	// LoadMark returns the checkpoint mark of a space, and when it was stored by the server's
 	// clock. It asks the leader, and may be out of date.
 	LoadMark(ctx context.Context, space string) (mark model.StateDoc, stored time.Time, err error)

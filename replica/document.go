@@ -13,7 +13,7 @@ type Document struct {
 	// Seq is the log sequence of the last commit that changed the document. It serves as the document's
 	// revision: it only grows, whichever worker owns the space.
 	Seq uint64
-	// Read is the log sequence up to which the log has been read.
+	// Read is the log sequence up to which the log has been read: Value is that of the document in the state after it.
 	Read uint64
 }
 
@@ -34,6 +34,7 @@ func LoadDocument(id string, st model.SpaceState) (*Document, error) {
 			return nil, fmt.Errorf("load document %s: %w", id, err)
 		}
 		d.Value, d.Seq = v, st.Docs[i].Changed()
+		d.Read = max(d.Read, st.Docs[i].Seq) // the item is ahead of the mark while a checkpoint is being saved
 	}
 	return d, nil
 }
@@ -57,9 +58,6 @@ func (d *Document) Take(e *model.LogEntry, read func() (*model.Commit, error)) (
 		return false, err
 	}
 	d.Read = e.Seq
-	if e.Seq <= d.Seq {
-		return false, nil // the checkpoint was ahead of its mark
-	}
 	return d.apply(e.Seq, c)
 }
 

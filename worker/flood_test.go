@@ -81,7 +81,7 @@ func TestFlood_ABlockedHeadDelaysNoOtherSpace(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
 		w1.Bus.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "load" && op.Space == "far" {
+			if op.Label == "load-part" && op.Space == "far" {
 				return membus.Delay
 			}
 			return membus.Deliver

@@ -282,7 +282,7 @@ func (b *severed) FollowSpace(ctx context.Context, space string, after uint64, d
 	return b.Bus.FollowSpace(ctx, space, after, deliver)
 }
 
-func (b *severed) LoadState(ctx context.Context, space string) (model.SpaceState, error) {
+func (b *severed) LoadPart(ctx context.Context, space, key string) (model.SpaceState, error) {
 	select {
 	case <-b.cut:
 		select {
@@ -292,7 +292,7 @@ func (b *severed) LoadState(ctx context.Context, space string) (model.SpaceState
 		}
 	default:
 	}
-	return b.Bus.LoadState(ctx, space)
+	return b.Bus.LoadPart(ctx, space, key)
 }
 
 // While the mirror was cut off, the document was deleted, and the deletion was forgotten since: the absent

@@ -70,6 +70,14 @@ func (b unheardOf) LoadState(ctx context.Context, space string) (model.SpaceStat
 	return b.Bus.LoadState(ctx, space)
 }
 
+func (b unheardOf) LoadPart(ctx context.Context, space, key string) (model.SpaceState, error) {
+	if space == b.space {
+		<-ctx.Done()
+		return model.SpaceState{}, ctx.Err()
+	}
+	return b.Bus.LoadPart(ctx, space, key)
+}
+
 func (b unheardOf) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
 	if space == b.space {
 		<-ctx.Done()

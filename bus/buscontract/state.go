@@ -27,6 +27,8 @@ var stateChecks = []check{
 	{"pieces of the positions are neither documents nor observations", piecesApart},
 	{"the states of spaces are apart", statesAreApart},
 	{"a space of more than 1100 documents loads completely", manyDocuments},
+	{"a part of a state is the mark and one item, as they are loaded with the rest", partOfState},
+	{"a part of a state is of one moment: never an old item with a new mark", partOfOneMoment},
 	{"a lost acknowledgement of a save is a success", func(w *world) { saveInDoubt(w, DropAck) }},
 	{"a lost request of a save resolves by sending it again", func(w *world) { saveInDoubt(w, DropRequest) }},
 	{"a duplicated save is a success", func(w *world) { saveInDoubt(w, Duplicate) }},
@@ -367,4 +369,85 @@ func overtakenSave(w *world) {
 		w.wantOutdated(<-answered)
 		w.wantState(old, s, "=none@0", "items=2@2")
 	}
+}
+
+func partOfState(w *world) {
+	c := w.connect("a")
+	part := func(space, key string) model.SpaceState {
+		w.Helper()
+		s, err := c.LoadPart(w.ctx, space, key)
+		w.must(err)
+		return s
+	}
+	want := func(key string, wanted ...string) {
+		w.Helper()
+		s := part(cart, key)
+		got := []string{"=" + draw(s.Mark)}
+		for _, items := range [][]model.StateDoc{s.Docs, s.Observations, s.Pieces, s.Later, s.Due, s.Quarantine} {
+			for _, d := range items {
+				got = append(got, d.Doc+"="+draw(d))
+			}
+		}
+		w.equal("the part "+key, got, wanted)
+	}
+	want("items", "=none@0")
+
+	docs := []model.StateDoc{doc("items", `1`, 1), doc("items-", `2`, 1), doc("item", `3`, 1), {Doc: "gone", Seq: 2}, doc(model.StateKeyOfNode("total"), `{}`, 2), doc(model.StateKeyOfPiece(7), `{"in":{"s":1}}`, 2)}
+	mark := model.StateDoc{Data: []byte(`9`), Seq: 2}
+	w.must(w.save(c, cart, &mark, docs...))
+	w.must(w.save(c, space(0, 1), nil, doc("items", `"another"`, 1)))
+	want("items", "=9@2", "items=1@1")
+	want("gone", "=9@2", "gone=none@2")
+	want("never", "=9@2")
+	want(model.StateKeyOfNode("total"), "=9@2", "=node.total={}@2")
+	want(model.StateKeyOfPiece(7), "=9@2", `=origins.7={"in":{"s":1}}@2`)
+	want(model.StateKeyOfPiece(8), "=9@2")
+	all, err := c.LoadState(w.ctx, cart)
+	w.must(err)
+	if s := part(cart, "items"); s.Mark.Rev == 0 || s.Mark.Rev != all.Mark.Rev || s.Docs[0].Rev != all.Part("items").Docs[0].Rev {
+		w.Errorf("the revisions are %+v, and in the state %+v", s, all)
+	}
+	if s := part(space(0, 1), "items"); s.Mark.Rev != 0 || len(s.Docs) != 1 {
+		w.Errorf("of a space without a mark: %+v", s)
+	}
+	for _, key := range []string{"", "*", ">", "items.*", "a.b", "=checkpoint", "=origins.*"} {
+		if s, err := c.LoadPart(w.ctx, cart, key); err == nil {
+			w.Errorf("the part %q is %+v", key, s)
+		}
+	}
+	if s, err := c.LoadPart(w.ctx, "*", "items"); err == nil {
+		w.Errorf("the part of space * is %+v", s)
+	}
+}
+
+// partOfOneMoment: a document is saved before the mark that covers it, so no mark may be ahead of it.
+func partOfOneMoment(w *world) {
+	saver, reader := w.connect("saver"), w.connect("reader")
+	const last = 200
+	saved := make(chan error, 1)
+	go func() { // ends with the saves, or with their context
+		mark, docs := model.StateDoc{Data: []byte(`1`)}, []model.StateDoc{doc("items", `1`, 0)}
+		for seq := uint64(1); seq <= last; seq++ {
+			mark.Seq, docs[0].Seq = seq, seq
+			if err := saver.SaveState(w.ctx, cart, docs, &mark); err != nil {
+				saved <- err
+				return
+			}
+		}
+		saved <- nil
+	}()
+	for at := uint64(0); at < last; {
+		s, err := reader.LoadPart(w.ctx, cart, "items")
+		w.must(err)
+		if len(s.Docs) == 0 {
+			if at > 0 || s.Mark.Rev > 0 {
+				w.Fatalf("no document, with the mark %d", s.Mark.Seq)
+			}
+			continue
+		}
+		if at = s.Mark.Seq; s.Docs[0].Seq < at || s.Docs[0].Seq > at+1 {
+			w.Fatalf("the document of sequence %d with the mark of %d", s.Docs[0].Seq, at)
+		}
+	}
+	w.must(<-saved)
 }

@@ -12,7 +12,7 @@ type Op struct {
 	Client string
 	// Label is the kind of request: append, send, send-astray, save, head, read-log, read-lane, find-event,
 	// find-events, purge-lane, lane-end, lane-event, lane-before, fill-lane, log-state, log-tail, log-spaces,
-	// purge-log, purge-state, load-mark, load, load-item, due, load-position, save-position, move-position,
+	// purge-log, purge-state, load-mark, load, load-part, load-item, due, load-position, save-position, move-position,
 	// announce, ping, observe, call-roll, bury, read-dead, find-dead, list-dead, get-dead, ask. Through a
 	// network there is also owned: whose commit refused an append.
 	Label string

@@ -176,6 +176,11 @@ func (o *Outage) LoadState(ctx context.Context, space string) (model.SpaceState,
 	return askOutage(o, func() (model.SpaceState, error) { return o.Bus.LoadState(ctx, space) })
 }
 
+// LoadPart fails during an outage.
+func (o *Outage) LoadPart(ctx context.Context, space, key string) (model.SpaceState, error) {
+	return askOutage(o, func() (model.SpaceState, error) { return o.Bus.LoadPart(ctx, space, key) })
+}
+
 // SaveState fails during an outage.
 func (o *Outage) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
 	if err := o.err(); err != nil {

@@ -128,6 +128,20 @@ func (c *stateClient) LoadState(ctx context.Context, space string) (model.SpaceS
 	})
 }
 
+// LoadPart returns the mark and one item of a space.
+func (c *stateClient) LoadPart(ctx context.Context, space, key string) (model.SpaceState, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return model.SpaceState{}, err
+	}
+	if err := model.CheckStateKey(key); err != nil {
+		return model.SpaceState{}, err
+	}
+	return recall(ctx, c.client, Op{Label: "load-part", Space: space, Key: key}, func(behind int) model.SpaceState {
+		st := c.server.loadStateBehind(space, behind)
+		return st.Part(key)
+	})
+}
+
 // Forget does nothing: this client caches nothing.
 func (c *stateClient) Forget(string) {}
 

@@ -257,6 +257,7 @@ var sometimesNewer = []string{
 	"store errors: lane-event",
 	"store errors: load",
 	"store errors: load-item",
+	"store errors: load-part",
 	"store errors: load-position",
 	"store errors: log-spaces",
 	"store errors: log-state",

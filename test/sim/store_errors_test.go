@@ -218,6 +218,10 @@ func (s *shaky) LoadState(ctx context.Context, space string) (model.SpaceState, 
 	return call(ctx, s, "load", space, "", func() (model.SpaceState, error) { return s.Bus.LoadState(ctx, space) })
 }
 
+func (s *shaky) LoadPart(ctx context.Context, space, key string) (model.SpaceState, error) {
+	return call(ctx, s, "load-part", space, key, func() (model.SpaceState, error) { return s.Bus.LoadPart(ctx, space, key) })
+}
+
 func (s *shaky) LoadMark(ctx context.Context, space string) (mark model.StateDoc, stored time.Time, err error) {
 	mark, err = call(ctx, s, "load-mark", space, "", func() (m model.StateDoc, err error) {
 		m, stored, err = s.Bus.LoadMark(ctx, space)

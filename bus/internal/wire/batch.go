@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,18 +56,23 @@ func (l *Link) batchOnce(ctx context.Context, stream string, req GetRequest) ([]
 	if err != nil {
 		return nil, 0, err
 	}
-	// Room for every message that the request allows, so none is ever dropped.
-	replies := make(chan *nats.Msg, max(req.Batch, min(len(req.MultiLast), 1)*multiLastLimit)+1)
-	inbox := l.NC.NewInbox()
-	sub, err := l.NC.ChanSubscribe(inbox, replies)
+	inbox, replies, end, err := l.batches.open(l.NC, req.most()+1)
 	if err != nil {
 		return nil, 0, Transient(err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
+	defer end()
 	if err := l.NC.PublishRequest(l.API+"DIRECT.GET."+stream, inbox, body); err != nil {
 		return nil, 0, Transient(err)
 	}
 	return l.collect(ctx, replies, len(req.MultiLast) > 0)
+}
+
+// most returns how many messages may answer the request, besides the one that ends the batch.
+func (r *GetRequest) most() int {
+	if slices.ContainsFunc(r.MultiLast, func(subject string) bool { return strings.ContainsAny(subject, "*>") }) {
+		return multiLastLimit
+	}
+	return max(r.Batch, len(r.MultiLast))
 }
 
 // collect receives a batch. The server numbers each message's predecessor within

@@ -30,8 +30,9 @@ type Link struct {
 	// Faults logs faults that may last.
 	Faults *faultlog.Log
 	// denied is the last permissions violation of this user, nil if there was none.
-	denied atomic.Pointer[denial]
-	passes passes
+	denied  atomic.Pointer[denial]
+	passes  passes
+	batches batchInbox
 
 	deployment deployment
 	Clustered  atomic.Bool // the assets are, or may be, in a cluster
