@@ -94,7 +94,7 @@ func (c *collector) about(body string) []line {
 	return slices.DeleteFunc(slices.Clone(c.lines), func(l line) bool { return l.GetBody().GetStringValue() != body })
 }
 
-// A worker sends its log by OTLP where the standard variables say so, beside standard error: the same lines and no more, with the attributes
+// A worker sends its log by OTLP where the standard variables ask for it, beside standard error: the same lines and no more, with the attributes
 // of docs/logs.md, and with the trace and the span that a line belongs to.
 func TestMain_SendsItsLogByOTLP(t *testing.T) {
 	t.Parallel()

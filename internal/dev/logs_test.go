@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What a program logs, and what fails, is sent by OTLP where the standard variables say so, and is on the screen once.
+// What a program logs, and what fails, is sent by OTLP where the standard variables ask for it, and is on the screen once.
 func TestDev_SendsItsLogByOTLP(t *testing.T) {
 	quietHome(t)
 	var mu sync.Mutex
