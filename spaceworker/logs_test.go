@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -120,7 +121,7 @@ func TestMain_SendsItsLogByOTLP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if err := b.AwaitDeployment(ctx); err != nil {
+	if err := errors.Join(b.AwaitDeployment(ctx), b.AwaitProvision(ctx)); err != nil { // the worker creates its streams
 		t.Fatal(err)
 	}
 	tracer := recent.New(recent.Limits{}).Tracer("test")
