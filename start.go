@@ -74,6 +74,7 @@ type Deployment struct {
 	workers []*member
 	started int
 	dead    []*worker.Worker // and stopped workers, whose counts are still reported
+	drains  sync.WaitGroup   // of workers that an operator has asked to stop
 }
 
 // member is a worker with its own connection, so that it can be killed alone.
@@ -81,6 +82,8 @@ type member struct {
 	id string
 	w  *worker.Worker
 	b  *bus.Bus
+	// listed is closed when the deployment has the worker in its list.
+	listed chan struct{}
 }
 
 // Start runs a deployment. It returns when its workers serve their partitions, or with an error if
@@ -177,7 +180,7 @@ func (d *Deployment) AddWorker(ctx context.Context) (string, error) {
 	return id, d.add(ctx, id)
 }
 
-// RestartWorker starts a worker again that KillWorker has stopped, under its id, as a supervisor of processes does. The error is
+// RestartWorker starts a worker again that KillWorker or an operator (`settle drain`) has stopped, under its id, as a supervisor of processes does. The error is
 // model.ErrStopped during and after Stop.
 func (d *Deployment) RestartWorker(ctx context.Context, id string) error {
 	d.mu.Lock()
@@ -213,6 +216,7 @@ func (d *Deployment) add(ctx context.Context, id string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.workers = append(d.workers, m) // Stop waits for this call, and stops it
+	close(m.listed)
 	return nil
 }
 
@@ -246,12 +250,41 @@ func (d *Deployment) startWorker(ctx context.Context, id string) (*member, error
 	if err != nil {
 		return nil, err
 	}
-	w, err := StartWorker(ctx, b, d.cfg.worker(id))
+	m := &member{id: id, b: b, listed: make(chan struct{})}
+	cfg := d.cfg.worker(id)
+	cfg.OnDrain = func(*worker.Worker) { d.drain(m) }
+	m.w, err = StartWorker(ctx, b, cfg)
 	if err != nil {
 		b.Kill()
 		return nil, fmt.Errorf("start worker %s: %w", id, err)
 	}
-	return &member{id: id, w: w, b: b}, nil
+	return m, nil
+}
+
+// drain stops a worker that an operator has asked to stop. RestartWorker starts it again.
+func (d *Deployment) drain(m *member) {
+	select {
+	case <-m.listed:
+	case <-d.ending:
+		return
+	}
+	d.mu.Lock()
+	at := slices.Index(d.workers, m)
+	if at < 0 || d.stopped() != nil {
+		d.mu.Unlock()
+		return // it is being stopped
+	}
+	d.workers = slices.Delete(slices.Clone(d.workers), at, at+1)
+	d.drains.Add(1)
+	d.mu.Unlock()
+	defer d.drains.Done()
+	last, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	if err := m.w.Stop(last); err != nil {
+		d.cfg.Logger.Warn("worker was not stopped in good order", "worker", m.id, "error", err)
+	}
+	m.b.Close()
+	d.retire(m)
 }
 
 // worker returns the configuration of a worker of the deployment.
@@ -374,6 +407,7 @@ func (d *Deployment) Stop(ctx context.Context) error {
 	d.mu.Unlock()
 	d.adding.Wait() // each ends, because its context has
 	err := d.StopWorkers(ctx)
+	d.drains.Wait() // none begins any more
 	if d.coordinator != nil {
 		d.coordinator.Stop()
 	}

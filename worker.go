@@ -14,6 +14,7 @@ import (
 
 	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/gateway"
+	"github.com/settlehq/settle/internal/drain"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/program"
@@ -53,6 +54,9 @@ type WorkerConfig struct {
 	// them concurrently, and they must not block; by default both are logged.
 	OnError   func(space.ErrorInfo)
 	OnConsole func(space.ConsoleInfo)
+	// OnDrain is called once, in a goroutine of its own, when an operator has asked this worker to stop (`settle drain`): it is to call Stop,
+	// as after SIGTERM. By default the worker stops, and Done is closed.
+	OnDrain func(*worker.Worker)
 	// Now is the wall clock, for tests; default time.Now.
 	Now func() time.Time
 }
@@ -127,9 +131,47 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.W
 	answers := live.NewServer(bus, w, cfg.Live)
 	w.Beside(answers.Run)
 	w.Beside(questions.NewServer(bus, w, rules, cfg.Logger).Run)
+	w.Beside(func(ctx context.Context, leaving <-chan struct{}) { cfg.awaitDrain(ctx, bus, w, leaving) })
 	w.AddFigures(func(f *status.Figures) { f.Watches = answers.Watches() })
 	serveHTTP(w, answers)
 	return w, nil
+}
+
+// drainTime is how long a worker that nothing else stops may take to finish running work and to save.
+const drainTime = time.Minute
+
+// awaitDrain stops a worker when an operator asks for it, until ctx ends or the worker leaves.
+func (cfg *WorkerConfig) awaitDrain(ctx context.Context, bus port.Bus, w *worker.Worker, leaving <-chan struct{}) {
+	records, can := bus.(port.Records)
+	if !can {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with ctx
+		select {
+		case <-leaving:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	log := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	r := drain.Await(ctx, records, w.ID(), w.Life(), log)
+	if r == nil {
+		return
+	}
+	log.Info("an operator has asked this worker to stop", "worker", w.ID(), "by", r.By)
+	if cfg.OnDrain != nil {
+		go cfg.OnDrain(w) // ends with Stop, which waits for this call
+		return
+	}
+	go func() { // ends with Stop, which waits for this call
+		last, cancel := context.WithTimeout(context.Background(), drainTime)
+		defer cancel()
+		if err := w.Stop(last); err != nil {
+			log.Warn("worker was not stopped in good order", "worker", w.ID(), "error", err)
+		}
+	}()
 }
 
 // check returns an error for the first invalid option, before anything is started.

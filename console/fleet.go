@@ -1,7 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +14,49 @@ import (
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/status"
 )
+
+// fleetActions are the operations on the fleet.
+func fleetActions() []action {
+	return []action{{name: "drain", may: func(a *act) error { return a.Visitor.MayOperate("") }, preview: previewDrain, do: doDrain}}
+}
+
+// previewDrain says what draining a worker would do now, or why it is refused.
+func previewDrain(ctx context.Context, a *act) (*preview, error) {
+	id := a.Get("worker")
+	if err := need("worker", id); err != nil {
+		return nil, err
+	}
+	f, err := fleet.Look(ctx, a.cfg.Bus)
+	if err != nil {
+		return nil, err
+	}
+	m, err := f.MayDrain(id, false)
+	if err != nil {
+		return nil, drainError(err)
+	}
+	held := display.Count(len(m.Holds), "partition")
+	return &preview{
+		Title: fmt.Sprintf("Drain worker %s, which serves %s", id, held), Button: "Drain " + id, CLI: "settle drain " + id, Back: "/fleet?worker=" + id,
+		Text: "It finishes running work, saves, and hands its partitions over to the other workers, one after the other. Then its process ends, and stays out of the fleet until it is started again.",
+	}, nil
+}
+
+func doDrain(ctx context.Context, a *act) (*done, error) {
+	id := a.Get("worker")
+	m, err := fleet.Drain(ctx, a.cfg.Bus, id, cmp.Or(a.Visitor.Name(), "console"), false)
+	if err != nil {
+		return nil, drainError(err)
+	}
+	return &done{Text: fmt.Sprintf("Worker %s hands over its %s and leaves", id, display.Count(len(m.Holds), "partition")), To: "/fleet", Command: "settle drain " + id}, nil
+}
+
+// drainError is the error for a page: a worker is forced to leave in a terminal only.
+func drainError(err error) error {
+	if refused, is := errors.AsType[*fleet.Refusal](err); is {
+		return invalidForm("%s", strings.Replace(refused.Text, "or force it", "or use settle drain --force", 1))
+	}
+	return err
+}
 
 func fleetPage() page {
 	return page{

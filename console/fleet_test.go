@@ -2,6 +2,8 @@ package console
 
 import (
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,9 +23,26 @@ func TestFleet_PlacementAndTakeover(t *testing.T) {
 	if strings.Count(text, `<tr id="p-`) != 2 {
 		t.Error("not each partition has a row")
 	}
-	w.want("/fleet?worker=w1", 200, "Worker w1", "serving", "Takeover took", "watches", "To drain it")
+	w.want("/fleet?worker=w1", 200, "Worker w1", "serving", "Takeover took", "watches", "Drain")
 	w.changes("/fleet", func() { w.d.KillWorker("w1") }, "1 worker serves all 2 partitions")
 	w.want("/fleet", 200, "w1 gone", "served w2")
+}
+
+// A worker is drained from its page: it leaves, and the others serve its partitions. The last one is not drained, and the page says why.
+func TestFleet_DrainsAWorker(t *testing.T) {
+	w := operate(t, settle.Config{Programs: settle.Always(office(nil)), Workers: 2})
+	w.until("/fleet", "2 workers serve all 2 partitions")
+	w.acts("drain", url.Values{"worker": {"w1"}}, nil, "settle drain w1")
+	w.until("/fleet", "1 worker serves all 2 partitions")
+	if left := w.d.Workers(); !slices.Equal(left, []string{"w2"}) {
+		t.Errorf("the workers are %v", left)
+	}
+	w.want("/-/do/drain?worker=w2", 400, "worker w2 is the only one", "settle drain --force")
+	w.want("/-/do/drain?worker=w1", 400, "there is no worker &#34;w1&#34;; there are: w2")
+	if err := w.d.RestartWorker(t.Context(), "w1"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("/fleet", "2 workers serve all 2 partitions")
 }
 
 // What takes time is named: the handler, its space, and how long a run takes.

@@ -226,6 +226,14 @@ func TestIncident_ADeniedPrincipal(t *testing.T) {
 	w.names("/", "failed or refused")
 	w.names(w.clicks("dead letters"), "principal mallory", "add", "safe", "refused")
 	w.names(w.clicks("Settings"), "what none allows is refused", "boss")
+
+	// What was sent to a space that does not exist has no receipt, and no dead letter.
+	if _, err := client.Send(w.within, settle.Outgoing{Space: "nowhere", Stream: "add", ID: settle.ID("m"), Payload: 1}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("/", "add to nowhere: 1 event was passed over, the last of them mallory=m: the space does not exist, and principal mallory may not send")
+	w.until("/settings", "mallory nowhere add 1 mallory=m")
+	w.names("/settings", "principal mallory may not send events of stream add to space nowhere")
 }
 
 // A bad deploy: the dead letters name the error; the programs say which version was deployed since when by what name, and the difference has the line. A version

@@ -32,7 +32,7 @@ func operatingPages() []page {
 // operatingActions are their actions.
 func operatingActions() []action {
 	var all []action
-	for _, list := range [][]action{runActions(), scheduleActions(), eventActions(), deadActions(), programActions()} {
+	for _, list := range [][]action{runActions(), scheduleActions(), eventActions(), deadActions(), programActions(), fleetActions()} {
 		all = append(all, list...)
 	}
 	return all

@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle/internal/audit"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/options"
+	"github.com/settlehq/settle/status"
 )
 
 func settingsPage() page {
@@ -36,6 +37,8 @@ type settingsData struct {
 	Closed     bool
 	Rules      []access.Rule
 	Broken     string // rules that cannot be decoded
+	// Disallowed are events that no rule allows and whose space does not exist.
+	Disallowed []status.Disallowed
 	Roles      []roles.Role
 	Options    []optionRow
 	All        int
@@ -52,6 +55,11 @@ func (c *Console) settings(ctx context.Context, q *query) (*shown, error) {
 	if err != nil {
 		d.Broken = err.Error()
 	}
+	f, err := c.shared.Fleet(ctx, time.Second)
+	if err != nil {
+		return nil, err
+	}
+	d.Disallowed = f.Disallowed(time.Time{})
 	find := strings.ToLower(d.Query)
 	for _, o := range options.Of(&settle.WorkerConfig{}) {
 		d.All++
@@ -59,7 +67,7 @@ func (c *Console) settings(ctx context.Context, q *query) (*shown, error) {
 			d.Options = append(d.Options, optionRow{o.Path, o.Flag, o.Env, o.Help, o.Default})
 		}
 	}
-	s := &shown{Name: "Settings", CLI: "settle who-may", Data: d, State: "clean", Parts: []part{{ID: "deployment", Template: "settings-deployment", Data: d}, {ID: "rules", Template: "settings-rules", Data: d}, {ID: "roles", Template: "settings-roles", Data: d}, {ID: "options", Template: "settings-options", Data: d}}}
+	s := &shown{Name: "Settings", CLI: "settle who-may", Data: d, State: "clean", Parts: []part{{ID: "deployment", Template: "settings-deployment", Data: d}, {ID: "rules", Template: "settings-rules", Data: d}, {ID: "disallowed", Template: "settings-disallowed", Data: d}, {ID: "roles", Template: "settings-roles", Data: d}, {ID: "options", Template: "settings-options", Data: d}}}
 	switch {
 	case d.Broken != "":
 		s.Title, s.State = "Rules about access cannot be read, and allow nothing", "failed"

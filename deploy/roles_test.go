@@ -171,6 +171,7 @@ purge the workers                     ......a.  $JS.API.STREAM.PURGE.KV_SETTLE_W
 purge what is none of the deployment  ......a.  $JS.API.STREAM.PURGE.OTHER
 deploy a program                      .....pa.  $KV.SETTLE_PROGRAMS.version.p.1
 decide what a space runs              .....pa.  $KV.SETTLE_PROGRAMS.rule.all
+ask a worker to stop                  .....pa.  $KV.SETTLE_PROGRAMS.drain.w1.request
 note a backup                         ....bpa.  $KV.SETTLE_PROGRAMS.backup.newest
 purge programs                        ......a.  $JS.API.STREAM.PURGE.KV_SETTLE_PROGRAMS
 create a stream                       ......a.  $JS.API.STREAM.CREATE.NEW

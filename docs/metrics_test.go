@@ -64,6 +64,12 @@ func TestMetrics_EveryAlertIsTested(t *testing.T) {
 	if len(alerts) < 10 || len(alerts) != strings.Count(rules, "action: settle ") || len(alerts) != strings.Count(rules, "summary: ") {
 		t.Errorf("%d alerts were found; not each has a summary and an action", len(alerts))
 	}
+	commands := read(t, "cli.md")
+	for _, a := range regexp.MustCompile(`action: (settle [a-z-]+)`).FindAllStringSubmatch(rules, -1) {
+		if !regexp.MustCompile(`(?m)^#### ` + a[1] + `( |$)`).MatchString(commands) {
+			t.Errorf("an alert names %s, which is no command", a[1])
+		}
+	}
 	for _, a := range alerts {
 		if !strings.Contains(tests, "alertname: "+a[1]+"}") {
 			t.Errorf("no test has %s not fire", a[1])

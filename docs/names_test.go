@@ -256,6 +256,7 @@ func environment(t *testing.T) []string {
 // sdkVariables are read by the SDK of OpenTelemetry, and its exporters.
 var sdkVariables = []string{
 	"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES",
+	"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "OTEL_BLRP_MAX_QUEUE_SIZE",
 }
 
 // assetNames returns what the names of streams and buckets begin with, for the prefix "settle".

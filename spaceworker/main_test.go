@@ -3,6 +3,7 @@ package spaceworker_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -51,7 +52,7 @@ func TestMain_IsAWorkerOfAFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if err := b.AwaitDeployment(ctx); err != nil {
+	if err := errors.Join(b.AwaitDeployment(ctx), b.AwaitProvision(ctx)); err != nil { // the worker creates its streams
 		t.Fatal(err)
 	}
 	c, err := settle.NewClient(b, settle.ClientConfig{ID: "test"})

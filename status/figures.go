@@ -53,6 +53,11 @@ type Figures struct {
 	// Missed are the newest jobs known to this worker whose times were passed over because no worker ran when
 	// they were due.
 	Missed []Missed `json:"missed,omitzero"`
+	// Disallowed are the last events that no rule allows and whose space does not exist, which leave no receipt: at most 20, the newest first, one for
+	// each principal, space and stream. DisallowedCount is the number of all since the worker has started; one that is found again by
+	// another worker counts there, too.
+	Disallowed      []Disallowed `json:"disallowed,omitzero"`
+	DisallowedCount uint64       `json:"disallowed_count,omitzero"`
 	// Watches are the live queries that the worker serves, and Unrunnable the deployed versions that
 	// cannot run here, each with the spaces assigned to it, the version that they run instead, and the reason.
 	Watches    Watches  `json:"watches,omitzero"`
@@ -79,6 +84,18 @@ type Figures struct {
 	PassedOver []model.PassedOver `json:"passed_over,omitzero"`
 	// Rewound is the newest rewind, for readers of earlier versions.
 	Rewound model.Rewind `json:"rewound,omitzero"`
+}
+
+// Disallowed are events of a principal, "" for none, of one stream to one space that does not exist, which no rule allows.
+type Disallowed struct {
+	Principal string `json:"principal,omitzero"`
+	Space     string `json:"space"`
+	Stream    string `json:"stream"`
+	// Count is how many there were, and Event the id of the last one, At when the worker has found that.
+	Count  uint64    `json:"count"`
+	Event  string    `json:"event"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
 }
 
 // Partition is what a worker reports of one partition.

@@ -3,7 +3,9 @@ package worker_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -177,7 +180,8 @@ func TestUnborn_AnEventThatNoRuleAllowsCreatesNothing(t *testing.T) {
 		if _, err := access.Change(t.Context(), w.Client, "alice", func(r *access.Rule) { r.Send = []string{"*/add"} }); err != nil {
 			t.Fatal(err)
 		}
-		w1 := w.process(worker.Config{ID: "w1", Access: book, Options: worker.Options{Lookups: 1}}, nil) // some wait to be loaded
+		var logged strings.Builder
+		w1 := w.process(worker.Config{ID: "w1", Access: book, Options: worker.Options{Lookups: 1}, Logger: slog.New(slog.NewTextHandler(&logged, nil))}, nil) // some wait to be loaded
 		for i := range 20 {
 			w.Send("s", "add", fmt.Sprintf("e%d", i))
 			w.Send(fmt.Sprintf("t%d", i), "add", "bob=e1")
@@ -199,12 +203,44 @@ func TestUnborn_AnEventThatNoRuleAllowsCreatesNothing(t *testing.T) {
 		w.Pass(30 * time.Second)
 		none("after a while")
 		w.Eventually("nothing holds the lane back", func() bool { return w1.Worker.Held().Backlog == 0 && w1.Worker.Held().Asleep == 0 })
+		f := w1.Worker.Figures()
+		if f.DisallowedCount != 60 || len(f.Disallowed) != 20 {
+			t.Errorf("the worker reports %d such events, in %d entries", f.DisallowedCount, len(f.Disallowed))
+		}
+		reports := func(f status.Figures, want status.Disallowed) {
+			t.Helper()
+			at := slices.IndexFunc(f.Disallowed, func(d status.Disallowed) bool {
+				return d.Principal == want.Principal && d.Space == want.Space && d.Stream == want.Stream
+			})
+			if at < 0 {
+				t.Errorf("the worker does not report %+v: %+v", want, f.Disallowed)
+				return
+			}
+			got := f.Disallowed[at]
+			if got.At.IsZero() || !strings.Contains(got.Reason, "may not send events of stream "+want.Stream+" to space "+want.Space) {
+				t.Errorf("the worker reports %+v", got)
+			}
+			if got.At, got.Reason = want.At, want.Reason; got != want {
+				t.Errorf("the worker reports %+v, not %+v", got, want)
+			}
+		}
+		reports(f, status.Disallowed{Space: "s", Stream: "add", Count: 20, Event: "e19"})
+		reports(f, status.Disallowed{Principal: "alice", Space: "s", Stream: "other", Count: 20, Event: "alice=e19"})
+		reports(f, status.Disallowed{Principal: "bob", Space: "t19", Stream: "add", Count: 1, Event: "bob=e1"})
+		if log := logged.String(); !strings.Contains(log, `principal=bob space=t0 stream=add event="bob=e1" reason="principal bob may not send`) {
+			t.Errorf("the log does not say it:\n%s", log)
+		} else if n := strings.Count(log, "passed over"); n > 2*3 {
+			t.Errorf("%d lines say it:\n%s", n, log)
+		}
 
 		w1.Worker.Kill()
 		w.Send("s", "add", "while-none-serves")
-		w.process(worker.Config{ID: "w2", Access: book}, nil)
+		w2 := w.process(worker.Config{ID: "w2", Access: book}, nil)
 		w.Pass(30 * time.Second)
 		none("with another worker")
+		if f := w2.Worker.Figures(); len(f.Disallowed) == 0 || f.Disallowed[0].Event != "while-none-serves" {
+			t.Errorf("the next worker reports %+v", f.Disallowed)
+		}
 
 		w.Send("s", "add", "alice=e1")
 		w.Eventually("an event that is allowed is handled", func() bool { return w.Server.Head("s") > 0 && outcomeOf(w, "s", "alice=e1") == model.Handled })

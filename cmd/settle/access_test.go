@@ -40,6 +40,7 @@ func TestAccess_RulesAreChangedAndPrinted(t *testing.T) {
 	want(t, 2, "the name is that of operators", "permissions", "--principal", "operator")
 	want(t, 2, "a role has this name", "permissions", "--principal", "reader")
 	want(t, 1, "no receipt within 500ms: a client without a principal may not send | creates no space", "send", "never", "add", "--wait", "--timeout", "500ms")
+	wantSoon(t, 0, "! a client without a principal to space never: 1 event was passed over, the last of them  | the space does not exist, and a client without a principal may not send events of stream add to space never | settle allow", "fleet")
 	want(t, 1, "there is no such space", "delete", "never", "--yes")
 	want(t, 0, "(no principal) may send */pass and read */n", "allow", "--no-principal", "--send", "*/pass", "--read", "*/n")
 	wantSoon(t, 0, "settled", "send", "s2", "pass", `"s3"`, "--wait=tree")

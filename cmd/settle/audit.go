@@ -18,7 +18,7 @@ import (
 // audited are the commands that change a deployment other than by an event, each with its subcommands that do, if not all do.
 var audited = map[string][]string{
 	"deploy": nil, "rollback": nil, "pin": nil, "unpin": nil, "redrive": nil, "dismiss": nil, "cancel": nil, "skip": nil, "import": nil, "delete": nil,
-	"accept-loss": nil, "allow": nil, "disallow": nil, "quarantine": {"skip", "restore"},
+	"accept-loss": nil, "drain": nil, "allow": nil, "disallow": nil, "quarantine": {"skip", "restore"},
 }
 
 // isAudited reports whether a command line is to be recorded.

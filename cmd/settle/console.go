@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -36,7 +35,11 @@ func (consoleCmd) Help() string {
 // Run serves the console until it is interrupted.
 func (c *consoleCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, need{}, func(b *bus.Bus, _ *settle.Client) error {
-		log := slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		log, flush, err := logOf(ctx, io, "settle-console")
+		if err != nil {
+			return usage(err)
+		}
+		defer flush()
 		pages, err := console.OnBus(b, console.Config{Version: version, Principal: asker(c.Principal), SendAs: c.Principal, Remember: true, Logger: log})
 		if err != nil {
 			return err

@@ -281,6 +281,9 @@ func printStuck(s sheet, f *fleet.Fleet) {
 // clockOff is the difference between clocks above which a worker is reported.
 const clockOff = time.Second
 
+// maxDisallowed is how many principals, spaces and streams with events that no rule allows are named.
+const maxDisallowed = 5
+
 // problems returns the problems that an operator should look at, with the remedy.
 func problems(f *fleet.Fleet) (out []string) {
 	if len(f.Staying()) == 0 {
@@ -297,6 +300,13 @@ func problems(f *fleet.Fleet) (out []string) {
 	}
 	if hosts := f.Programs(); len(hosts) > 1 {
 		out = append(out, "workers of different programs: "+strings.Join(hosts, ", ")+". Events that a worker's program has no handler for are refused for good. Give each program a deployment (--prefix) of its own")
+	}
+	for i, d := range f.Disallowed(f.At.Add(-fleet.DisallowedFor)) {
+		if i == maxDisallowed {
+			out = append(out, "more events were passed over; --json has them, and so has the page of settings of the console")
+			break
+		}
+		out = append(out, fmt.Sprintf("%s to space %s: %s. If they are meant to be allowed: settle allow", cmp.Or(d.Principal, "a client without a principal"), d.Space, fleet.DisallowedText(&d)))
 	}
 	hanging := map[string]string{}
 	for _, h := range f.Hanging() {

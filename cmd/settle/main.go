@@ -70,6 +70,7 @@ type cli struct {
 
 	Console     consoleCmd     `cmd:"" group:"Operation" help:"Serve the console of a running deployment: pages that show what happens and why."`
 	Fleet       fleetCmd       `cmd:"" group:"Operation" help:"List workers, coordinators, the owners of partitions, and backlogs."`
+	Drain       drainCmd       `cmd:"" group:"Operation" help:"Ask a worker to hand its partitions over and to stop, as SIGTERM does."`
 	Top         topCmd         `cmd:"" group:"Operation" help:"Print which spaces and nodes take most time, on all workers."`
 	Where       whereCmd       `cmd:"" group:"Operation" help:"Print a space's NATS subjects and buckets."`
 	Doctor      doctorCmd      `cmd:"" group:"Operation" help:"Check a deployment: report problems, and what can be lost."`

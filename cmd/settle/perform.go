@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"sync"
 	"time"
@@ -56,7 +55,11 @@ func (c *performCmd) Run(ctx context.Context, io streams) error {
 		return usage(errors.New("--timeout must not be negative"))
 	}
 	at, file := c.useLocalServer()
-	log := slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log, flush, err := logOf(ctx, io, "settle-performer")
+	if err != nil {
+		return usage(err)
+	}
+	defer flush()
 	cfg := c.config("performer/" + c.Action)
 	cfg.Logger = log
 	b, err := bus.Dial(cfg)

@@ -20,6 +20,11 @@ func (d *dev) console(i space.ConsoleInfo) {
 		fmt.Fprintf(&b, " %v=%v", i.Args[n], i.Args[n+1])
 	}
 	fmt.Fprintln(d.cfg.Out, b.String())
+	level := slog.LevelInfo
+	if i.Warning {
+		level = slog.LevelWarn
+	}
+	d.log.Log(printed, level, i.Message, append([]any{"space", i.Space, "stream", i.Stream, "node", i.Node, "event", i.Event}, i.Args...)...)
 }
 
 // wrong prints the errors of programs, with node and event.
@@ -33,7 +38,15 @@ func (d *dev) wrong(i space.ErrorInfo) {
 		again = "; it is retried"
 	}
 	fmt.Fprintf(d.cfg.Out, "%s  %s %s%s: %s%s\n", now(), i.Space, ownerOf(i.Node, i.Stream), event, strings.ReplaceAll(i.Err.Error(), "\n", "\n  "), again)
+	if i.Event == "" || i.Transient { // an event that has failed has a line of its own
+		d.log.WarnContext(printed, "node or handler", "space", i.Space, "node", i.Node, "stream", i.Stream, "event", i.Event, "again", i.Transient, "error", i.Err)
+	}
 }
+
+// printed is the context of lines that are on the screen already, in a form of their own: they are only sent by OTLP, if lines are.
+var printed = context.WithValue(context.Background(), printedKey{}, true)
+
+type printedKey struct{}
 
 // ownerOf returns the code that an output or error comes from.
 func ownerOf(node, stream string) string {
@@ -50,8 +63,10 @@ type screen struct {
 	attrs []slog.Attr
 }
 
-// Enabled enables warnings and errors.
-func (screen) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+// Enabled enables warnings and errors that were not printed.
+func (screen) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && ctx.Value(printedKey{}) == nil
+}
 
 // Handle prints one line: time, message, attributes and error.
 func (h screen) Handle(_ context.Context, r slog.Record) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/console"
 	"github.com/settlehq/settle/internal/flags"
+	"github.com/settlehq/settle/internal/telemetry/export"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 )
@@ -75,6 +76,7 @@ type dev struct {
 	reported []string // files that were reported as new
 	server   Server
 	traces   *traces
+	log      *slog.Logger
 	began    time.Time
 	pages    atomic.Pointer[console.Console]
 	chaos    sync.WaitGroup // answers to requests to kill workers, and what follows from them
@@ -83,7 +85,16 @@ type dev struct {
 // Run runs a dev server until ctx ends.
 func Run(ctx context.Context, cfg Config) (err error) {
 	cfg.fill()
-	d := &dev{cfg: cfg, began: time.Now()}
+	log, flush, err := export.Logs(ctx, export.Logging{Service: "settle-dev", Local: screen{out: cfg.Out}, Level: slog.LevelInfo})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushPatience)
+		defer cancel()
+		flush(last)
+	}()
+	d := &dev{cfg: cfg, log: slog.New(log), began: time.Now()}
 	if cfg.Reset {
 		if err := d.reset(); err != nil {
 			return err
@@ -114,6 +125,9 @@ func Run(ctx context.Context, cfg Config) (err error) {
 
 // stopPatience is the time for saving work in progress.
 const stopPatience = 20 * time.Second
+
+// flushPatience is the time for sending the last lines of the log.
+const flushPatience = 3 * time.Second
 
 func (d *dev) store() string { return filepath.Join(d.cfg.Dir, Store) }
 
@@ -170,7 +184,7 @@ func (d *dev) start(ctx context.Context) error {
 	}
 	d.bus = d.run.Bus()
 	d.server = Server{NATS: d.run.Server().ClientURL(), HTTP: "http://" + web, PID: os.Getpid()}
-	pages, err := console.OnBus(d.bus, console.Config{Version: d.cfg.Version, Remember: true, Traces: d.traces.find(), Logger: slog.New(screen{out: d.cfg.Out})})
+	pages, err := console.OnBus(d.bus, console.Config{Version: d.cfg.Version, Remember: true, Traces: d.traces.find(), Logger: d.log})
 	if err != nil {
 		return errors.Join(err, d.run.Stop(ctx))
 	}
@@ -190,7 +204,7 @@ func (d *dev) deployment(nats, address string) settle.Config {
 		Bus:     bus.Config{Partitions: d.partitions(), Version: d.cfg.Version},
 		Options: o.Options, Starlark: o.Starlark, Live: o.Live, HTTP: web,
 		OnConsole: d.console, OnError: d.wrong,
-		Logger: slog.New(screen{out: d.cfg.Out}), Tracer: d.tracer(),
+		Logger: d.log, Tracer: d.tracer(),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/internal/flags"
 	"github.com/settlehq/settle/internal/process"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
 )
 
 // Command has the flags of a worker's process.
@@ -31,6 +32,8 @@ type Command struct {
 // Description is what the help of a worker's process begins with.
 const Description = "Serves the spaces of its share of the partitions."
 
+var errDrained = errors.New("an operator has asked the worker to stop")
+
 var errReplaced = errors.New("the worker has ended, because another process runs under its id; give this one another id")
 
 // Main parses the command line into flags, which embed c, calls serve until SIGTERM or SIGINT, and exits.
@@ -39,7 +42,7 @@ func Main(name string, flagsAround any, c *Command, serve func(ctx context.Conte
 	process.Main(name, Description, flagsAround, serve, flags.Names(&c.Worker))
 }
 
-// Serve serves spaces with these programs until ctx ends, or another process has taken the worker's id.
+// Serve serves spaces with these programs until ctx ends, an operator asks the worker to stop, or another process has taken the worker's id.
 // name is announced as the name of the programs; nil programs stand for deployed ones.
 func (c *Command) Serve(ctx context.Context, programs settle.Programs, name string) error {
 	cfg, err := c.config()
@@ -51,6 +54,7 @@ func (c *Command) Serve(ctx context.Context, programs settle.Programs, name stri
 	defer end(nil)
 	err = c.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
 		cfg.ID, cfg.Logger, cfg.Tracer, cfg.Meter = p.ID, p.Logger, p.Tracer, p.Meter
+		cfg.OnDrain = func(*worker.Worker) { end(errDrained) } // as SIGTERM does
 		if cfg.HTTP.Addr != "" {
 			pages, err := console.OnBus(p.Bus, console.Config{Principal: model.Operator, Logger: p.Logger})
 			if err != nil {

@@ -21,9 +21,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/internal/optionflags"
-	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
@@ -83,11 +81,11 @@ func Main(name, description string, flags any, f func(ctx context.Context) error
 // for ctx, and calls the function that start returned, which gets Stop to finish. Until ctx
 // ends, it waits for servers that are not reachable and for a deployment that does not exist yet.
 func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(Process) (stop func(context.Context) error, err error)) error {
-	p := Process{ID: cmp.Or(f.ID, randomID()), Logger: f.logger(log)}
+	p := Process{ID: cmp.Or(f.ID, randomID())}
 	if err := model.CheckName(role, p.ID); err != nil {
 		return err
 	}
-	s, err := f.observe(ctx, role, &p)
+	s, err := f.observe(ctx, role, &p, log)
 	if err != nil {
 		return err
 	}
@@ -172,26 +170,25 @@ func (f Flags) deployment(ctx context.Context, b *bus.Bus) error {
 	return b.Complete(ctx)
 }
 
-// logger returns the log of the program, which writes to w.
-func (f Flags) logger(w io.Writer) *slog.Logger {
-	return slog.New(faultlog.Limit(telemetry.WithTraces(f.logTo(w))))
-}
-
-// logTo returns what writes the log.
+// logTo returns what writes the log to w.
 func (f Flags) logTo(w io.Writer) slog.Handler {
-	var l slog.Level
-	_ = l.UnmarshalText([]byte(f.Log)) // kong has checked it
-	flags := func(_ []string, a slog.Attr) slog.Attr {
+	replace := func(_ []string, a slog.Attr) slog.Attr {
 		if err, is := a.Value.Any().(error); is {
 			a.Value = slog.StringValue(optionflags.Text(err))
 		}
 		return a
 	}
-	options := &slog.HandlerOptions{Level: l, ReplaceAttr: flags}
+	options := &slog.HandlerOptions{Level: f.level(), ReplaceAttr: replace}
 	if f.LogFormat == "json" {
 		return slog.NewJSONHandler(w, options)
 	}
 	return slog.NewTextHandler(w, options)
+}
+
+// level returns the lowest level that is logged.
+func (f Flags) level() (l slog.Level) {
+	_ = l.UnmarshalText([]byte(f.Log)) // kong has checked it
+	return l
 }
 
 // randomID returns the host's name, as far as it is a valid name, and a random suffix, to

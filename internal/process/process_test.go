@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"maps"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/optionflags"
 	"github.com/settlehq/settle/internal/telemetry"
+	"github.com/settlehq/settle/internal/telemetry/export"
 	"github.com/settlehq/settle/model"
 )
 
@@ -73,7 +75,11 @@ func TestRun_StopHasSoMuchTime(t *testing.T) {
 func TestLog_JSON(t *testing.T) {
 	var out bytes.Buffer
 	f := parse(t, "--log", "warn", "--log-format", "json")
-	log := f.logger(&out)
+	lines, _, err := export.Logs(t.Context(), export.Logging{Local: f.logTo(&out), Level: f.level()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(lines)
 	ctx := telemetry.Context(t.Context(), model.Trace{Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"})
 	log.InfoContext(ctx, "running")
 	log.WarnContext(ctx, "event failed", "space", "s", "error", errors.New("no such order"))

@@ -3,8 +3,12 @@ package process
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
+	"slices"
 	"time"
 
+	"github.com/settlehq/settle/internal/optionflags"
 	"github.com/settlehq/settle/internal/telemetry/export"
 	"github.com/settlehq/settle/internal/telemetry/measure"
 	"github.com/settlehq/settle/internal/telemetry/scrape"
@@ -15,16 +19,22 @@ const flushTimeout = 3 * time.Second
 
 // signals are what a process exports, and its server for metrics and health.
 type signals struct {
-	scrape *scrape.Server // nil if metrics are not served
-	flush  []func(context.Context) error
+	scrape *scrape.Server                // nil if metrics are not served
+	flush  []func(context.Context) error // from the last to the first: the log is left to the end
 }
 
-// observe sets the tracer and the meter of a process, from the flags and the OTEL_* variables, and serves its metrics.
-func (f Flags) observe(ctx context.Context, role string, p *Process) (*signals, error) {
+// observe sets the logger, the tracer and the meter of a process, from the flags and the OTEL_* variables, and serves its metrics.
+func (f Flags) observe(ctx context.Context, role string, p *Process, log io.Writer) (*signals, error) {
 	s := &signals{}
-	tracer, flush, err := export.Setup(ctx, "settle-"+role)
+	lines, flushLog, err := export.Logs(ctx, export.Logging{Service: "settle-" + role, ID: p.ID, Local: f.logTo(log), Level: f.level(), Text: optionflags.Text})
 	if err != nil {
 		return nil, err
+	}
+	p.Logger = slog.New(lines)
+	s.flush = append(s.flush, func(ctx context.Context) error { flushLog(ctx); return nil })
+	tracer, flush, err := export.Setup(ctx, "settle-"+role)
+	if err != nil {
+		return nil, errors.Join(err, s.close())
 	}
 	s.flush = append(s.flush, flush)
 	m, err := measure.Setup(ctx, "settle-"+role, p.ID, f.Metrics)
@@ -61,7 +71,7 @@ func (s *signals) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	var errs []error
-	for _, flush := range s.flush {
+	for _, flush := range slices.Backward(s.flush) {
 		errs = append(errs, flush(ctx))
 	}
 	return errors.Join(errs...)

@@ -21,6 +21,7 @@ const (
 	starlark   = "go.starlark.net/starlark"
 	memdb      = "github.com/hashicorp/go-memdb"
 	exporters  = "go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	logSDK     = "go.opentelemetry.io/otel/sdk/log"
 	sdk        = "go.opentelemetry.io/otel/sdk/metric"
 	testKit    = module + "/internal/simkit"
 	spaceCore  = module + "/space"
@@ -29,21 +30,21 @@ const (
 var linkRules = []linkRule{
 	{"port", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 111},
 	{"history", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 127},
-	{"coordinator", []string{natsServer, starlark, memdb, exporters, sdk, testKit, spaceCore}, 157},
+	{"coordinator", []string{natsServer, starlark, memdb, exporters, sdk, logSDK, testKit, spaceCore}, 157},
 	{"status", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 113},
 	{"worker", []string{natsServer, starlark, exporters, sdk, testKit}, 174},
 	{"worker/host", []string{natsServer, starlark, memdb, exporters, sdk, testKit, spaceCore}, 167},
 	{"live", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 156},
 	{"gateway", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 238},
-	{"ordered", []string{natsServer, starlark, memdb, exporters, sdk, testKit, spaceCore}, 171},
+	{"ordered", []string{natsServer, starlark, memdb, exporters, sdk, logSDK, testKit, spaceCore}, 171},
 	// nats.go alone is 208 packages, 191 of the standard library among them.
 	{"bus", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 239},
 	{"program", []string{natsServer, exporters, testKit}, 163},
-	{".", []string{exporters, sdk, testKit}, 354},
-	{"cmd/coordinator", []string{natsServer, starlark, memdb, testKit, spaceCore}, 527},
-	{"spaceworker", []string{testKit}, 613},
-	{"cmd/spaceworker", []string{testKit}, 615},
-	{"cmd/settle", []string{sdk}, 590},
+	{".", []string{exporters, sdk, logSDK, testKit}, 354},
+	{"cmd/coordinator", []string{natsServer, starlark, memdb, testKit, spaceCore}, 549},
+	{"spaceworker", []string{testKit}, 635},
+	{"cmd/spaceworker", []string{testKit}, 637},
+	{"cmd/settle", []string{sdk}, 612},
 }
 
 // A package links its imports and their imports: a client of three lines links everything below the

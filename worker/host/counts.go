@@ -34,6 +34,7 @@ type counters struct {
 	abandoned         runlimit.Abandoned
 	backlog           atomic.Int64 // bytes of the events that wait for their spaces
 	missed            missedLog
+	disallowed        disallowedLog
 }
 
 func (c *counters) read() Counts {

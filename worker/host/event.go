@@ -37,10 +37,16 @@ func (h *host) eventOf(m *model.Message) model.Event {
 // isChosen reports whether a client has chosen the id of an event, or of the one that was redriven.
 func isChosen(event string) bool { return !model.IsMinted(model.FirstID(event)) }
 
-// refuses reports whether no rule allows an event.
-func (c *Config) refuses(m *model.Message) bool {
-	return isChosen(m.ID) && c.Access.MaySend(m.By(), m.Space, m.Stream) != nil
+// refusal returns why no rule allows an event, nil if one does.
+func (c *Config) refusal(m *model.Message) error {
+	if !isChosen(m.ID) {
+		return nil
+	}
+	return c.Access.MaySend(m.By(), m.Space, m.Stream)
 }
+
+// refuses reports whether no rule allows an event.
+func (c *Config) refuses(m *model.Message) bool { return c.refusal(m) != nil }
 
 // eventOf returns the event in a lane message. It depends only on the message and the deployment's horizon,
 // so every owner gets the same result.

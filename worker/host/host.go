@@ -117,7 +117,7 @@ type home interface {
 	leave(*host) bool
 	// isUnborn records that the space of a host has no log, unless there is something to handle for it, and
 	// exists that it has one.
-	isUnborn(*host) bool
+	isUnborn(h *host, behind *disallowedLog) bool
 	exists(space string)
 }
 

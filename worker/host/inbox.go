@@ -318,25 +318,25 @@ func (in *inbox) isEmpty() bool {
 	return len(in.events) == 0 && len(in.calls) == 0 && len(in.reads) == 0 && len(in.mirrored) == 0 && in.left == 0 && in.lane.low.Load() == allDone
 }
 
-// dropRefused drops the events that wait if all of them are refused, and reports whether none waits then. behind is the lane sequence up to which
+// dropRefused drops the events that wait if all of them are refused, and reports whether none waits then, with those that it has dropped. behind is the lane sequence up to which
 // the events that were delivered before are known to be refused.
-func (in *inbox) dropRefused(refused func(*model.Message) bool, behind uint64) bool {
+func (in *inbox) dropRefused(refused func(*model.Message) bool, behind uint64) (dropped []model.Message, none bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.left > behind {
-		return false
+		return nil, false
 	}
 	for i := range in.events {
 		if !refused(&in.events[i]) {
-			return false
+			return nil, false
 		}
 	}
 	if len(in.events) > 0 || behind > 0 {
 		in.total.Add(int64(-in.bytes))
-		in.events, in.bytes, in.left = nil, 0, 0
+		dropped, in.events, in.bytes, in.left = in.events, nil, 0, 0
 		in.lane.low.Store(allDone)
 	}
-	return true
+	return dropped, true
 }
 
 // waiting returns the number of events that wait for the loop, or in the core.

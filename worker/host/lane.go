@@ -81,7 +81,7 @@ func (p *servedPartition) take(m *model.Message, patient bool) *host {
 	refused := p.cfg.refuses(m)
 	switch h := p.hostFor(m.Space, waits, refused); {
 	case h != nil && refused && h.unborn.Load():
-		p.cfg.faults.Warn("events are passed over: no rule allows them, and their space does not exist", "", "worker", p.cfg.ID, "space", m.Space, "stream", m.Stream, "event", m.ID)
+		p.passOver(m)
 	case h == nil:
 		if !waits {
 			b.done = m.Seq - 1

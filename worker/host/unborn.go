@@ -26,7 +26,8 @@ func (h *host) checkUnborn(r *replica.Replica) error {
 	if h.env.home == nil || cfg.WithoutGraph || r.Seq > 0 || h.start.program.MadeByReads() {
 		return nil
 	}
-	if refused, err := h.isBehindRefused(); err != nil || !refused {
+	behind, refused, err := h.isBehindRefused()
+	if err != nil || !refused {
 		return err
 	}
 	head, err := h.env.bus.Head(h.ctx, h.space)
@@ -34,7 +35,7 @@ func (h *host) checkUnborn(r *replica.Replica) error {
 		return fmt.Errorf("read the head: %w", err)
 	}
 	if head == 0 {
-		h.saver.none = h.env.home.isUnborn(h)
+		h.saver.none = h.env.home.isUnborn(h, behind)
 	}
 	if h.saver.none {
 		h.start.behind = 0
@@ -42,28 +43,31 @@ func (h *host) checkUnborn(r *replica.Replica) error {
 	return nil
 }
 
-// isBehindRefused reports whether no rule allows any of the events that were delivered before this host existed.
-func (h *host) isBehindRefused() (bool, error) {
+// isBehindRefused reports whether no rule allows any of the events that were delivered before this host existed, and returns them.
+func (h *host) isBehindRefused() (all *disallowedLog, refused bool, err error) {
+	all = &disallowedLog{}
 	if h.start.behind > 0 && !h.env.cfg.Access.Rules().Closed() {
-		return false, nil
+		return nil, false, nil
 	}
 	for after := h.inbox.doneBefore(); after < h.start.behind; {
 		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, h.inbox.page())
 		if err != nil {
-			return false, fmt.Errorf("read lane after %d: %w", after, err)
+			return nil, false, fmt.Errorf("read lane after %d: %w", after, err)
 		}
 		if len(events) == 0 {
-			return false, nil // a replica that is behind: as if one were allowed
+			return nil, false, nil // a replica that is behind: as if one were allowed
 		}
 		for i := range events {
 			h.inbox.sees(&events[i])
-			if !h.env.cfg.refuses(&events[i]) {
-				return false, nil
+			reason := h.env.cfg.refusal(&events[i])
+			if reason == nil {
+				return nil, false, nil
 			}
+			all.note(&events[i], reason.Error(), h.env.cfg.Now())
 			after = events[i].Seq
 		}
 	}
-	return true, nil
+	return all, true, nil
 }
 
 // confirmUnstored answers an append of a space without a log as if it were in one.
@@ -77,14 +81,23 @@ func (h *host) confirmUnstored(a *ledger.Append) {
 	})
 }
 
-// isUnborn records that the space of a host has no log, unless there is something to handle for it.
-func (p *servedPartition) isUnborn(h *host) bool {
+// isUnborn records that the space of a host has no log, unless there is something to handle for it. behind are events that no rule allows,
+// from before the host.
+func (p *servedPartition) isUnborn(h *host, behind *disallowedLog) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.hosts[h.space] != h || !p.leases.onlyDocuments(h.space) || !h.inbox.dropRefused(p.cfg.refuses, h.start.behind) {
+	if p.closed || p.hosts[h.space] != h || !p.leases.onlyDocuments(h.space) {
+		return false
+	}
+	dropped, none := h.inbox.dropRefused(p.cfg.refuses, h.start.behind)
+	if !none {
 		return false
 	}
 	h.unborn.Store(true)
+	p.passOverAll(behind)
+	for i := range dropped {
+		p.passOver(&dropped[i])
+	}
 	return true
 }
 

@@ -244,6 +244,9 @@ func (w *Worker) Peers() (ids []string) {
 // ID returns the worker's id.
 func (w *Worker) ID() string { return w.cfg.ID }
 
+// Life distinguishes this worker from earlier and later ones with its id; see model.Member.
+func (w *Worker) Life() string { return w.roster.Self().Life }
+
 // partitionOf returns the partition of a space, nil if this worker does not serve it.
 func (w *Worker) partitionOf(name string) *servedPartition {
 	return w.served(model.PartitionOf(name, w.bus.Partitions()))

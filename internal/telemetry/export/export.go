@@ -1,6 +1,6 @@
 // Package export sets up the OpenTelemetry exporters of Settle's commands from the standard
-// OTEL_* variables. It links the exporters of spans, gRPC with them, so only commands import it.
-// It does not use autoexport, which links those of metrics and logs as well: 83 packages more.
+// OTEL_* variables. It links the exporters of spans and of lines of the log, gRPC with them, so only commands import it.
+// It does not use autoexport, which links those of metrics as well; they are in internal/telemetry/measure.
 package export
 
 import (
@@ -84,7 +84,7 @@ func Resource(ctx context.Context, service, id string) (*resource.Resource, erro
 	return res, nil
 }
 
-// Wanted reports whether the environment asks for a signal: TRACES or METRICS.
+// Wanted reports whether the environment asks for a signal: TRACES, METRICS or LOGS.
 func Wanted(signal string) bool {
 	if os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv("OTEL_"+signal+"_EXPORTER") == "none" {
 		return false
