@@ -95,7 +95,7 @@ func TestPages_WhatIsStuckComesFirst(t *testing.T) {
 		}
 	}
 	text := w.until("/spaces/c", "c waits: flaky f1")
-	if !strings.Contains(visible(text), "after an error that may pass") {
+	if !strings.Contains(visible(text), "after an error that may pass: not today") {
 		t.Errorf("the page does not say why: %s", visible(text))
 	}
 	text = w.until("/spaces/b", "never")
