@@ -59,6 +59,7 @@ type Console struct {
 	hub    *hub
 	shared *shared
 	memory *memory
+	trees  trees
 	// asks answers questions about spaces.
 	asks *questions.Client
 

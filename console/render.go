@@ -14,6 +14,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/settlehq/settle/model"
 )
@@ -26,6 +27,8 @@ type looks struct {
 	c         *Console
 	templates *template.Template
 	assets    map[string]*asset
+	// rendered counts the parts that were rendered.
+	rendered atomic.Uint64
 }
 
 // asset is a file that pages refer to, under a name with a hash.
@@ -102,6 +105,7 @@ func (l *looks) serveAsset(w http.ResponseWriter, r *http.Request) {
 
 // part renders a part.
 func (l *looks) part(p *part) (string, error) {
+	l.rendered.Add(1)
 	var b strings.Builder
 	if err := l.templates.ExecuteTemplate(&b, p.Template, p.Data); err != nil {
 		return "", fmt.Errorf("render %s: %w", p.ID, err)
