@@ -35,7 +35,7 @@ func (l *looks) funcs() template.FuncMap {
 		"graphURL": graphURL,
 		"eventURL": eventURL,
 		"do":       doURL,
-		"leads":    l.leads, "workerState": workerState, "causeState": stateOfCause, "outcomeState": outcomeState, "tree": tree, "own": ownChange, "sends": sendsOf, "timer": timerName, "per": per, "placeName": placeName,
+		"leads":    l.leads, "workerState": workerState, "causeState": stateOfCause, "outcomeState": outcomeState, "tree": tree, "own": ownChange, "sends": sendsOf, "changes": changesOf, "need": needOf, "steps": stepsOf, "timer": timerName, "per": per, "placeName": placeName,
 	}
 }
 
@@ -122,6 +122,48 @@ func sendsOf(space string, s history.Step) (list sendList) {
 		}
 	}
 	return list
+}
+
+// changeList are the first changes of a step, and More is the number of the others.
+type changeList struct {
+	Changes []history.Place
+	More    int
+}
+
+// mostChanges bounds what is shown of the changes of a step.
+const mostChanges = 12
+
+func changesOf(s history.Step) changeList {
+	n := min(len(s.Changes), mostChanges)
+	return changeList{s.Changes[:n], s.More + len(s.Changes) - n}
+}
+
+// stepList are the first steps of a commit, and More is the number of the others.
+type stepList struct {
+	Steps []history.Step
+	More  int
+}
+
+// mostSteps bounds what is shown of the steps of a commit.
+const mostSteps = 12
+
+func stepsOf(e *history.Entry) stepList {
+	n := min(len(e.Steps), mostSteps)
+	return stepList{e.Steps[:n], len(e.Steps) - n}
+}
+
+// needLinks is how many of the readers are named through which a node is needed.
+const needLinks = 4
+
+// needOf shortens why a node is needed: of a long chain of readers, the first ones and the last one are named.
+func needOf(text string) string {
+	const link = ", which is read by "
+	chain := strings.Split(text, link)
+	if len(chain) <= needLinks+1 {
+		return text
+	}
+	between := len(chain) - needLinks
+	return strings.Join(chain[:needLinks-1], link) + ", and so on: " + number(between) + " readers later by " + chain[len(chain)-1]
 }
 
 // ownChange reports whether a run has changed the document of its name, and nothing else.

@@ -188,6 +188,29 @@ func TestEvent_AThousandEvents(t *testing.T) {
 	}
 }
 
+// A commit of six hundred runs is a few lines, and why a node is needed through forty readers is a sentence.
+func TestSpace_ALargeCommitIsAFewLines(t *testing.T) {
+	e := &history.Entry{Steps: make([]history.Step, 600)}
+	if got := stepsOf(e); len(got.Steps) != mostSteps || got.More != 600-mostSteps {
+		t.Errorf("%d steps, %d more", len(got.Steps), got.More)
+	}
+	s := history.Step{Changes: make([]history.Place, 300), More: 7}
+	if got := changesOf(s); len(got.Changes) != mostChanges || got.More != 307-mostChanges {
+		t.Errorf("%d changes, %d more", len(got.Changes), got.More)
+	}
+	var chain []string
+	for i := range 40 {
+		chain = append(chain, fmt.Sprint("n", i))
+	}
+	const want = "read by n0, which is read by n1, which is read by n2, and so on: 36 readers later by n39"
+	if got := needOf("read by " + strings.Join(chain, ", which is read by ")); got != want {
+		t.Error(got)
+	}
+	if short := "read by a, which is read by b"; needOf(short) != short {
+		t.Error(needOf(short))
+	}
+}
+
 // What a commit has sent is grouped: an event to three hundred spaces is one line.
 func TestSpace_ManySendsAreOneLine(t *testing.T) {
 	s := history.Step{}
