@@ -24,6 +24,8 @@ type chart struct {
 	Text func(float64) string
 	// Note is what the reader must know of the numbers.
 	Note string
+	// More is set if the fleet has more about it: what takes time.
+	More bool
 }
 
 const chartWidth, chartHeight = 600, 120

@@ -529,7 +529,7 @@ func graphTitle(space string, whole *questions.Graph, sum *graphSummary) (string
 	case failed > 0:
 		return fmt.Sprintf("%s of %s failed", display.Grouped(failed), display.Count(whole.Total, "node")), "failed"
 	case len(whole.Unsettled) > 0:
-		return display.Count(len(whole.Unsettled), "node") + " do not converge", "invalid"
+		return notConverging(len(whole.Unsettled)), "invalid"
 	case sum.Lit:
 		return fmt.Sprintf("%d of %d ran, %d unchanged, %d dormant", sum.Ran, len(whole.Nodes), sum.Same, sum.Dormant), "clean"
 	}

@@ -89,7 +89,7 @@ func (c *Console) overview(ctx context.Context) (*shown, error) {
 			t.Oldest = p.Oldest
 		}
 	}
-	list := concerns(f, &t)
+	list := concerns(f, &t, c.stalls.note)
 	s := &shown{CLI: "settle fleet", Name: "Overview"}
 	s.Title, s.State = health(f, &t, list)
 	shownList, more := list, 0
@@ -145,8 +145,8 @@ func health(f *fleet.Fleet, t *tally, list []concern) (title, state string) {
 	return "All is well", "clean"
 }
 
-// concerns lists what needs attention, the worst first.
-func concerns(f *fleet.Fleet, t *tally) (list []concern) {
+// concerns lists what needs attention, the worst first. stalled returns since when no coordinator has processed anything of a partition.
+func concerns(f *fleet.Fleet, t *tally, stalled func(*fleet.Partition, time.Time) time.Time) (list []concern) {
 	add := func(c concern) { list = append(list, c) }
 	if len(f.Workers) == 0 {
 		add(concern{Key: "no worker", State: "failed", What: "workers", URL: "/fleet", Text: "none runs, and no event is handled", CLI: "spaceworker"})
@@ -164,6 +164,12 @@ func concerns(f *fleet.Fleet, t *tally) (list []concern) {
 			add(concern{Key: fmt.Sprint("unread ", p.Number), State: "failed", What: fmt.Sprintf("partition %d", p.Number), URL: "/fleet", Text: "its streams cannot be read: " + p.Unread})
 		case len(p.Served) == 0 && len(f.Workers) > 0:
 			add(concern{Key: fmt.Sprint("unserved ", p.Number), State: "failed", What: fmt.Sprintf("partition %d", p.Number), URL: "/fleet", Text: "no worker serves it"})
+		}
+		if since := stalled(p, f.At); !since.IsZero() {
+			add(concern{
+				Key: fmt.Sprint("stalled ", p.Number), State: "parked", What: fmt.Sprintf("partition %d", p.Number), URL: "/fleet", Since: since, CLI: "settle fleet",
+				Text: "its coordinator is behind: what " + display.Count(int(p.Unreleased), "commit") + " may have sent to other spaces is not delivered", //nolint:gosec // a count
+			})
 		}
 	}
 	for i := range f.Stuck {
@@ -199,7 +205,7 @@ func workerConcerns(w *fleet.Member) (list []concern) {
 	}
 	for i := range fig.Unsettled {
 		u := &fig.Unsettled[i]
-		text := display.Count(u.Count, "node") + " do not converge"
+		text := notConverging(u.Count)
 		if round := u.Round(); round != "" {
 			text += ": " + round
 		}
@@ -221,6 +227,14 @@ func workerConcerns(w *fleet.Member) (list []concern) {
 		add(concern{Key: "abandoned " + w.ID, State: "running", What: w.ID, URL: "/fleet", Text: abandonedText(fig.Abandoned)})
 	}
 	return list
+}
+
+// notConverging says how many nodes do not converge.
+func notConverging(n int) string {
+	if n == 1 {
+		return "1 node does not converge"
+	}
+	return display.Count(n, "node") + " do not converge"
 }
 
 // abandonedText says how many calls of application code were given up.
@@ -290,6 +304,6 @@ func (m *memory) charts() []*chart {
 	span := spanOf(len(all))
 	return []*chart{
 		{Span: span, Label: "Events per second", Series: []series{{"handled", "c-running", events}, {"failed", "c-failed", failed}}, Text: perSecond, Note: "from the counts of the workers, every 12 s"},
-		{Span: span, Label: "Time to receipt", Series: []series{{"p50", "c-running", half}, {"p99", "c-gated", most}}, Text: func(v float64) string { return duration(time.Duration(v * float64(time.Millisecond))) }, Note: "of a sample of at most 40 events every 12 s"},
+		{Span: span, Label: "Time to receipt", Series: []series{{"p50", "c-running", half}, {"p99", "c-gated", most}}, Text: func(v float64) string { return duration(time.Duration(v * float64(time.Millisecond))) }, Note: "of a sample of at most 40 events every 12 s;", More: true},
 	}
 }

@@ -310,13 +310,21 @@ func (c *Console) source(ctx context.Context, q *query) (*shown, error) {
 	if d.Against != nil {
 		s.Title = fmt.Sprintf("%s against %s", v.Target(), d.Against.ID)
 		if d.Diff != nil {
-			s.Title = fmt.Sprintf("%s against %s: %s", v.Target(), d.Against.ID, d.Diff)
+			s.Title = fmt.Sprintf("%s against %s: %s changed; %s", v.Target(), d.Against.ID, display.Count(d.changed(), "line"), d.Diff)
 		}
 	}
 	if d.Broken != "" {
 		s.State = "failed"
 	}
 	return s, nil
+}
+
+// changed is the number of lines that are different from those of the other version.
+func (d *sourceData) changed() (n int) {
+	for i := range d.Files {
+		n += d.Files[i].Changed
+	}
+	return n
 }
 
 // fill compares the versions, and finds the lines of nodes.
