@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,7 @@ func TestStream_ManyVisitorsShareTheWork(t *testing.T) {
 	w := start(t, 1, gateway.Config{})
 	w.fill("a")
 	w.until("/spaces/a", "count 2")
+	before := inUse()
 	all := make([]<-chan string, visitors)
 	var ends []func()
 	defer func() {
@@ -39,6 +41,7 @@ func TestStream_ManyVisitorsShareTheWork(t *testing.T) {
 		all[i], ends = lines, append(ends, end)
 		w.untilLine(lines, `"id":"documents"`)
 	}
+	t.Logf("%d KiB of memory each, of which half is the browser's side", (inUse()-before)/visitors>>10)
 	reads, rendered := w.reads.Load(), w.c.looks.rendered.Load()
 	if _, err := w.d.Client().Call(t.Context(), settle.Outgoing{Space: "a", Stream: "add", ID: settle.ID("a2"), Payload: 40}); err != nil {
 		t.Fatal(err)
@@ -52,6 +55,14 @@ func TestStream_ManyVisitorsShareTheWork(t *testing.T) {
 	if reads == 0 || reads >= visitors/2 || rendered > uint64(parts*(reads+1)) {
 		t.Errorf("for a change that %d visitors see, the space was read %d times, and %d parts were rendered", visitors, reads, rendered)
 	}
+}
+
+// inUse is what the process uses, in bytes.
+func inUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse) //nolint:gosec // far below the limit
 }
 
 // A console that takes nothing does not delay the others; when it goes on, it gets the newest state, and not those in between.
@@ -229,3 +240,37 @@ func TestSpace_ManySendsAreOneLine(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 }
+
+// A page refers to one style sheet, one script that holds nothing up, and an icon, all of its own host; together they are small, and a browser may
+// keep them.
+func TestAssets_AreFewAndSmall(t *testing.T) {
+	w := start(t, -1, gateway.Config{})
+	_, text := w.get("/")
+	var files []string
+	size := 0
+	for _, tag := range loads.FindAllStringSubmatch(text, -1) {
+		files = append(files, tag[1])
+		if !strings.HasPrefix(tag[2], "/-/assets/") {
+			t.Errorf("the page loads %s", tag[2])
+			continue
+		}
+		if tag[1] == "script" && !strings.Contains(tag[0], " defer") {
+			t.Errorf("%s holds the first paint up", tag[0])
+		}
+		answer, body := w.get(tag[2], "Accept-Encoding", "gzip")
+		if answer.StatusCode != 200 || !strings.Contains(answer.Header.Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %s, %s", tag[2], answer.Status, answer.Header.Get("Cache-Control"))
+		}
+		size += len(body)
+	}
+	slices.Sort(files)
+	if !slices.Equal(files, []string{"link", "link", "script"}) {
+		t.Errorf("the page loads %v", files)
+	}
+	if size == 0 || size > 24<<10 {
+		t.Errorf("the style sheet, the script and the icon have %d bytes", size)
+	}
+}
+
+// loads finds what a page loads.
+var loads = regexp.MustCompile(`<(link|script|img|iframe|video|object)\b[^>]*(?:src|href)="([^"]*)"[^>]*>`)
