@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -330,7 +331,8 @@ func (d *sourceData) changed() (n int) {
 // fill compares the versions, and finds the lines of nodes.
 func (d *sourceData) fill(cache *compilations) {
 	now := cache.of(d.Version)
-	d.Broken, d.Streams = now.err, now.streams
+	d.Broken, d.Streams = now.err, slices.Clone(now.streams)
+	slices.SortStableFunc(d.Streams, func(a, b string) int { return cmp.Compare(rankOfStream(a), rankOfStream(b)) })
 	var before *compiled
 	if d.Against != nil {
 		if before = cache.of(d.Against); before.err == "" && now.err == "" {

@@ -264,6 +264,9 @@ func (c *Console) answer(w http.ResponseWriter, r *http.Request, code int, title
 	c.looks.alone(w, r, code, "message", message{title, text, state, back})
 }
 
+// refreshAfter is after how many seconds a browser loads a page again that could not be loaded. Such a page has no stream.
+const refreshAfter = "5"
+
 // fail answers with an error.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	code := codeOf(err)
@@ -275,7 +278,12 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 		c.askToken(w, r)
 		return
 	}
-	c.answer(w, r, code, title, textOf(err))
+	text := textOf(err)
+	if code == http.StatusServiceUnavailable && r.Method == http.MethodGet {
+		w.Header().Set("Refresh", refreshAfter)
+		text += ". The page is loaded again every " + refreshAfter + " seconds"
+	}
+	c.answer(w, r, code, title, text)
 }
 
 // textOf is an error without the code of a service, which is that of the page.
