@@ -172,14 +172,7 @@ func concerns(f *fleet.Fleet, t *tally, stalled func(*fleet.Partition, time.Time
 			})
 		}
 	}
-	for i := range f.Stuck {
-		s := &f.Stuck[i]
-		text := s.Reason
-		if s.Event != "" {
-			text = s.Stream + " " + s.Event + ": " + s.Reason
-		}
-		add(concern{Key: "stuck " + s.Space, State: stateOfCause(s.Cause), What: s.Space, URL: pathOf("spaces", s.Space), Text: text, Since: s.Since, Why: pathOf("spaces", s.Space) + "#what-waits", CLI: "settle lane " + s.Space})
-	}
+	list = append(list, stuckConcerns(f)...)
 	for i := range f.Workers {
 		list = append(list, workerConcerns(&f.Workers[i])...)
 	}
@@ -187,9 +180,63 @@ func concerns(f *fleet.Fleet, t *tally, stalled func(*fleet.Partition, time.Time
 		add(concern{Key: "dead", State: "failed", What: "dead letters", URL: "/dead", Text: display.Count(t.Dead.Open, "event") + " failed or refused, neither redriven nor dismissed", CLI: "settle dead"})
 	}
 	slices.SortStableFunc(list, func(a, b concern) int {
-		return cmp.Or(cmp.Compare(slices.Index(worry, a.State), slices.Index(worry, b.State)), a.Since.Compare(b.Since))
+		return cmp.Or(cmp.Compare(slices.Index(worry, a.State), slices.Index(worry, b.State)), timeless(&a)-timeless(&b), a.Since.Compare(b.Since))
 	})
 	return list
+}
+
+// timeless is 1 for a concern without a time, which comes after those with one.
+func timeless(c *concern) int {
+	if c.Since.IsZero() {
+		return 1
+	}
+	return 0
+}
+
+// fewStuck is up to how many spaces that are stuck alike are listed one by one.
+const fewStuck = 3
+
+// stuckConcerns lists the spaces that are stuck: those with the same stream and reason, but for numbers, as one.
+func stuckConcerns(f *fleet.Fleet) (list []concern) {
+	type kind struct{ stream, cause, reason string }
+	alike := map[kind][]*fleet.Stuck{}
+	var kinds []kind
+	for i := range f.Stuck {
+		s := &f.Stuck[i]
+		k := kind{s.Stream, s.Cause, causeOf(s.Reason)}
+		if alike[k] == nil {
+			kinds = append(kinds, k)
+		}
+		alike[k] = append(alike[k], s)
+	}
+	for _, k := range kinds {
+		all := alike[k]
+		if len(all) <= fewStuck {
+			for _, s := range all {
+				list = append(list, stuckConcern(s))
+			}
+			continue
+		}
+		one := stuckConcern(all[0])
+		one.Key, one.What, one.URL, one.CLI = "stuck "+k.stream+" "+k.reason, display.Count(len(all), "space"), stuckURL, "settle doctor"
+		one.Text = "such as " + all[0].Space + ": " + one.Text
+		list = append(list, one)
+	}
+	if more := f.StuckCount - len(f.Stuck); more > 0 {
+		list = append(list, concern{Key: "stuck more", State: "parked", What: display.Count(more, "more space"), URL: stuckURL, Text: "are stuck, too: workers name only those that have been stuck for longest"})
+	}
+	return list
+}
+
+// stuckURL is the list of the spaces that are stuck.
+const stuckURL = "/spaces?state=stuck"
+
+func stuckConcern(s *fleet.Stuck) concern {
+	text := s.Reason
+	if s.Event != "" {
+		text = s.Stream + " " + s.Event + ": " + s.Reason
+	}
+	return concern{Key: "stuck " + s.Space, State: stateOfCause(s.Cause), What: s.Space, URL: pathOf("spaces", s.Space), Text: text, Since: s.Since, Why: pathOf("spaces", s.Space) + "#what-waits", CLI: "settle lane " + s.Space}
 }
 
 // workerConcerns lists what a worker reports.

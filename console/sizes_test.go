@@ -134,7 +134,8 @@ func TestSpaces_TenThousand(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprintf("tenant-%05d", i)
 	}
-	f := &fleet.Fleet{Partitions: make([]fleet.Partition, 2), StuckCount: 500}
+	here := []fleet.Member{{ID: "w1", State: fleet.Here}}
+	f := &fleet.Fleet{Workers: here, Coordinators: here, Partitions: make([]fleet.Partition, 2), StuckCount: 500}
 	for i := range 20 {
 		f.Stuck = append(f.Stuck, fleet.Stuck{Stuck: status.Stuck{Space: names[i*400+7], Cause: status.CauseRetry, Reason: "no light", Since: time.Now()}})
 	}
@@ -161,6 +162,10 @@ func TestSpaces_TenThousand(t *testing.T) {
 	}
 	if len(listed) != len(names) {
 		t.Errorf("%d spaces are listed", len(listed))
+	}
+	overview := w.want("/", 200, "500 spaces are stuck", "20 spaces such as tenant-00007: no light", "480 more spaces", "9,500 spaces are well")
+	if to := link(overview, "20 spaces"); to != "/spaces?state=stuck" {
+		t.Errorf("the line about those that are stuck alike leads to %q", to)
 	}
 	w.want("/spaces?q=tenant-0040", 200, "1–10 of 10", "tenant-00407 stuck no light")
 	w.want("/spaces?state=stuck", 200, "1–20 of 20")
