@@ -22,13 +22,14 @@ import (
 // visitors is how many consoles are open at a time.
 const visitors = 200
 
-// 200 consoles show one page: each change is read and rendered once, for all of them. A load is one reading of the space, and renders each part at
-// most once; 200 loads would take longer than the test may.
+// 200 consoles open one page, and it changes: it is read and rendered once for all of them, as often as its pace allows. A load is one reading of the
+// space, and renders each part at most once; 200 loads would take longer than the test may.
 func TestStream_ManyVisitorsShareTheWork(t *testing.T) {
 	w := start(t, 1, gateway.Config{})
 	w.fill("a")
 	w.until("/spaces/a", "count 2")
 	before := inUse()
+	reads, rendered := w.reads.Load(), w.c.looks.rendered.Load()
 	all := make([]<-chan string, visitors)
 	var ends []func()
 	defer func() {
@@ -42,7 +43,6 @@ func TestStream_ManyVisitorsShareTheWork(t *testing.T) {
 		w.untilLine(lines, `"id":"documents"`)
 	}
 	t.Logf("%d KiB of memory each, of which half is the browser's side", (inUse()-before)/visitors>>10)
-	reads, rendered := w.reads.Load(), w.c.looks.rendered.Load()
 	if _, err := w.d.Client().Call(t.Context(), settle.Outgoing{Space: "a", Stream: "add", ID: settle.ID("a2"), Payload: 40}); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestStream_ManyVisitorsShareTheWork(t *testing.T) {
 	t.Logf("%d visitors: %d readings, %d parts rendered", visitors, reads, rendered)
 	const parts = 9 // of the page of a space
 	if reads == 0 || reads >= visitors/2 || rendered > uint64(parts*(reads+1)) {
-		t.Errorf("for a change that %d visitors see, the space was read %d times, and %d parts were rendered", visitors, reads, rendered)
+		t.Errorf("for %d visitors, the space was read %d times, and %d parts were rendered", visitors, reads, rendered)
 	}
 }
 
