@@ -38,9 +38,9 @@ const (
 	// pace is the shortest time between two loads of an open page, and ease how many times as long as a load has taken: a page whose load takes
 	// long, as a tree of a thousand events does, is loaded less often.
 	pace = 500 * time.Millisecond
-	ease = 4
+	ease = 3
 	// maxEase bounds that.
-	maxEase = 20 * time.Second
+	maxEase = 10 * time.Second
 )
 
 // topic is one address, as visitors with the same rights see it.

@@ -98,7 +98,7 @@ var countIn = regexp.MustCompile(`count</a>.*?<td class=\\"val\\"[^>]*>\D*?(\d+)
 
 // restAfter gives a page that takes long to load as much rest.
 func TestTopic_APageThatTakesLongIsLoadedLessOften(t *testing.T) {
-	for took, want := range map[time.Duration]time.Duration{0: pace, 20 * time.Millisecond: pace, 3 * time.Second: 12 * time.Second, time.Minute: maxEase} {
+	for took, want := range map[time.Duration]time.Duration{0: pace, 20 * time.Millisecond: pace, 3 * time.Second: 9 * time.Second, time.Minute: maxEase} {
 		if got := restAfter(took); got != want {
 			t.Errorf("after a load of %s the next one comes %s later, want %s", took, got, want)
 		}

@@ -79,7 +79,7 @@ func (t *trees) stale() {
 	clear(t.all)
 }
 
-// get returns the tree, as it was a moment ago, or reads it. One that has settled, and one that takes long to read, may be older.
+// get returns the tree, as it was not longer ago than age, or reads it.
 func (s *sharedTree) get(ctx context.Context, read func(context.Context, *sharedTree) (*eventData, error)) (*eventData, error) {
 	select {
 	case s.busy <- struct{}{}:
@@ -88,18 +88,26 @@ func (s *sharedTree) get(ctx context.Context, read func(context.Context, *shared
 	}
 	defer func() { <-s.busy }()
 	if s.data != nil {
-		age := max(fresh, restAfter(s.took)-fresh)
-		if s.data.Tree.Settled && !s.data.Tree.More {
-			age = max(age, settledAge)
-		}
-		if time.Since(s.at) < age {
+		if time.Since(s.at) < s.age() {
 			return s.data, nil
 		}
 	}
 	at := time.Now()
 	d, err := read(ctx, s)
 	if err == nil {
-		s.data, s.at, s.took = d, at, time.Since(at)
+		s.data, s.at, s.took = d, time.Now(), time.Since(at)
 	}
 	return d, err
+}
+
+// age is how old what was read may be: some seconds if the tree has settled, or takes long to read, and a moment if only a part of it was read, for
+// there may be time for more now.
+func (s *sharedTree) age() time.Duration {
+	switch {
+	case s.data.Tree.More && s.data.Tree.Events < treeEvents:
+		return fresh
+	case s.data.Tree.Settled && !s.data.Tree.More:
+		return settledAge
+	}
+	return min(max(fresh, s.took), settledAge)
 }
