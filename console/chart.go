@@ -24,6 +24,8 @@ type chart struct {
 	Text func(float64) string
 	// Note is what the reader must know of the numbers.
 	Note string
+	// More is set if the fleet has more about it: what takes time.
+	More bool
 }
 
 const chartWidth, chartHeight = 600, 120
@@ -155,8 +157,8 @@ func pathsOf(points []float64, top float64, span int) (line, area string) {
 		if !begun {
 			fmt.Fprintf(&l, "M%.1f %.1f", at, y)
 			fmt.Fprintf(&a, "M%.1f %dL%.1f %.1f", at, chartHeight, at, y)
-			if i+1 == len(points) || math.IsNaN(points[i+1]) { // a point alone is a dash
-				fmt.Fprintf(&l, "h1.5")
+			if i+1 == len(points) || math.IsNaN(points[i+1]) { // a point alone is a dash, to the left: the first one is at the right edge
+				fmt.Fprintf(&l, "h-4")
 			}
 		} else {
 			fmt.Fprintf(&l, "L%.1f %.1f", at, y)

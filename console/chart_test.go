@@ -17,6 +17,9 @@ func TestChart_GrowsAndKeepsGaps(t *testing.T) {
 	if strings.Count(line, "M") != 2 || strings.Count(area, "Z") != 2 || !strings.Contains(line, "M600.0 4.0") {
 		t.Errorf("the line is %s, the area %s", line, area)
 	}
+	if line, _ := pathsOf([]float64{1}, 1, 50); line != "M600.0 4.0h-4" {
+		t.Errorf("a point alone is %s", line)
+	}
 	if c := (&chart{Series: []series{{Points: []float64{math.NaN()}}}}); !c.Empty() {
 		t.Error("a chart of nothing is not empty")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/doctor"
+	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
@@ -59,6 +60,7 @@ type Console struct {
 	hub    *hub
 	shared *shared
 	memory *memory
+	trees  trees
 	// asks answers questions about spaces.
 	asks *questions.Client
 
@@ -92,6 +94,11 @@ func New(cfg Config) (*Console, error) {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.shared, c.hub = newShared(cfg.Bus), newHub(c)
 	c.memory = newMemory(c)
+	c.shared.took = func(f *fleet.Fleet) {
+		for i := range f.Partitions {
+			c.stalls.note(&f.Partitions[i], f.At)
+		}
+	}
 	c.undo = undoTime
 	c.pages = append(allPages(), operatingPages()...)
 	var err error

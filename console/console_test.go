@@ -95,7 +95,7 @@ func TestPages_WhatIsStuckComesFirst(t *testing.T) {
 		}
 	}
 	text := w.until("/spaces/c", "c waits: flaky f1")
-	if !strings.Contains(visible(text), "after an error that may pass") {
+	if !strings.Contains(visible(text), "after an error that may pass: not today") {
 		t.Errorf("the page does not say why: %s", visible(text))
 	}
 	text = w.until("/spaces/b", "never")
@@ -518,8 +518,9 @@ func TestBroken_PagesKeepTheirValues(t *testing.T) {
 	if !strings.Contains(visible(text), "count 2") || !strings.Contains(text, `id="page" class="old"`) {
 		t.Errorf("the page does not keep its values: %s", visible(text))
 	}
-	if answer, text := w.get("/spaces/b"); answer.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("%d %s", answer.StatusCode, visible(text))
+	answer, text := w.get("/spaces/b")
+	if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Refresh") != refreshAfter || !strings.Contains(visible(text), "loaded again every 5 seconds") {
+		t.Errorf("%d, again after %q: %s", answer.StatusCode, answer.Header.Get("Refresh"), visible(text))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program"
 )
 
 const (
@@ -125,7 +126,10 @@ type deadGroup struct {
 	First, Last                 time.Time
 	URL, Space, Event           string // of the oldest
 	Here                        bool
-	names                       map[string]bool
+	// After is the version that was deployed not long before the first of them, "" if none was, and Deployed when.
+	After    string
+	Deployed time.Time
+	names    map[string]bool
 }
 
 // deadData is what the page shows.
@@ -158,6 +162,11 @@ func (c *Console) deadLetters(ctx context.Context, q *query) (*shown, error) {
 	if d.Group == nil && len(matching) <= deadPerPage || d.Group != nil {
 		d.list(q, matching)
 	}
+	if rules, err := c.shared.Rules(ctx, 5*time.Second); err == nil { // the list is complete without it
+		for _, g := range d.Groups {
+			g.deployed(rules)
+		}
+	}
 	d.Jobs = c.jobs.of(q.visitor.Key())
 	if f, err := c.shared.Fleet(ctx, 5*time.Second); err == nil {
 		for i := range f.Workers {
@@ -171,6 +180,20 @@ func (c *Console) deadLetters(ctx context.Context, q *query) (*shown, error) {
 	}}
 	s.Title, s.State = d.title()
 	return s, nil
+}
+
+// soonAfter is how long after a deployment the first failure of a kind is shown with it.
+const soonAfter = 15 * time.Minute
+
+// deployed notes which version was deployed to the space of the oldest letter shortly before it: perhaps the letters are what has changed.
+func (g *deadGroup) deployed(rules *program.Table) {
+	rule := rules.Rule(g.Space)
+	if rule == nil {
+		return
+	}
+	if since := g.First.Sub(rule.At); since >= 0 && since < soonAfter {
+		g.After, g.Deployed = rule.Choice.Of(g.Space).String(), rule.At
+	}
 }
 
 // deadCommand adds a selection to a command.

@@ -18,6 +18,7 @@
 //	render.go     templates and their functions
 //	shared.go     what pages read of the deployment, each at most once at a time
 //	memory.go     samples of the last hour
+//	trees.go      trees of events, which several pages show
 //
 // A page is complete without a script. With it, assets/console.js opens the address of the page as a stream, in which the server sends each part that
 // changes, and morphs the part into the page. A tab has one stream, and none while it is hidden. A load is shared by all consoles with the same

@@ -35,72 +35,68 @@ func eventPage() page {
 			if err := errors.Join(need("space", q.Path("space")), need("stream", q.Path("stream"))); err != nil {
 				return view{}, err
 			}
-			l := &eventLoader{c: c, q: q, most: treeEvents}
-			return view{load: l.load, every: time.Second}, nil
+			return view{load: func(ctx context.Context) (*shown, error) { return c.loadEvent(ctx, q) }, every: time.Second}, nil
 		},
 	}
-}
-
-// eventLoader loads the page of an event. What has settled is read again less often.
-type eventLoader struct {
-	c    *Console
-	q    *query
-	last *shown
-	at   time.Time
-	end  bool // the tree has settled
-	most int  // events that are read
 }
 
 // settledAge is how old the tree of an event may be whose tree has settled: a redrive is all that can come.
 const settledAge = 5 * time.Second
 
-func (l *eventLoader) load(ctx context.Context) (*shown, error) {
-	space := l.q.Path("space")
-	if err := refuse(l.q.visitor.MayReadAll(space)); err != nil {
+// loadEvent loads the page of an event.
+func (c *Console) loadEvent(ctx context.Context, q *query) (*shown, error) {
+	ref := history.EventRef{Space: q.Path("space"), Stream: q.Path("stream"), Event: q.Path("event")}
+	if err := refuse(q.visitor.MayReadAll(ref.Space)); err != nil {
 		return nil, err
 	}
-	if l.end && time.Since(l.at) < settledAge {
-		return l.last, nil
-	}
-	client, err := l.c.client("")
+	read, err := c.trees.of(treeKey{q.visitor.Key(), ref}).get(ctx, func(ctx context.Context, s *sharedTree) (*eventData, error) { return c.readEvent(ctx, q, ref, s) })
 	if err != nil {
 		return nil, err
 	}
-	ref := history.EventRef{Space: space, Stream: l.q.Path("stream"), Event: l.q.Path("event")}
-	t, err := l.tree(ctx, client, ref)
+	d := *read
+	d.q = q
+	d.fill()
+	return d.shown(), nil
+}
+
+// readEvent reads what the page of an event shows.
+func (c *Console) readEvent(ctx context.Context, q *query, ref history.EventRef, s *sharedTree) (*eventData, error) {
+	c.trees.reads.Add(1)
+	client, err := c.client("")
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.tree(ctx, client, ref)
 	if err != nil {
 		return nil, noEvent(ref, err)
 	}
-	d := &eventData{Ref: ref, Tree: t, Root: t.Root, q: l.q, horizon: l.c.cfg.Bus.Horizon()}
+	d := &eventData{Ref: ref, Tree: t, Root: t.Root, q: q, horizon: c.cfg.Bus.Horizon()}
 	d.hide(t.Root)
 	beginFollowUps(t.Root)
-	t.CausedBy = slices.DeleteFunc(t.CausedBy, func(r history.EventRef) bool { return l.q.visitor.MayReadAll(r.Space) != nil })
-	d.reasons(ctx, l.c)
-	d.payload(ctx, l.c)
-	d.spans(ctx, l.c)
-	d.fill()
-	s := d.shown()
-	l.last, l.at, l.end = s, time.Now(), t.Settled && !t.More
-	return s, nil
+	t.CausedBy = slices.DeleteFunc(t.CausedBy, func(r history.EventRef) bool { return q.visitor.MayReadAll(r.Space) != nil })
+	d.reasons(ctx, c)
+	d.payload(ctx, c)
+	d.spans(ctx, c)
+	return d, nil
 }
 
 // treePatience is how long a tree is read before less of it is.
 const treePatience = 10 * time.Second
 
 // tree reads the tree; less of it if it cannot be read in time, as when the servers are busy.
-func (l *eventLoader) tree(ctx context.Context, client *settle.Client, ref history.EventRef) (*history.Tree, error) {
+func (s *sharedTree) tree(ctx context.Context, client *settle.Client, ref history.EventRef) (*history.Tree, error) {
 	for {
 		within, cancel := context.WithTimeout(ctx, treePatience)
-		t, err := client.Tree(within, history.TreeQuery{Event: ref.Event, Space: ref.Space, Stream: ref.Stream, MaxEvents: l.most})
+		t, err := client.Tree(within, history.TreeQuery{Event: ref.Event, Space: ref.Space, Stream: ref.Stream, MaxEvents: s.most})
 		late := within.Err() != nil && ctx.Err() == nil
 		cancel()
 		if err == nil && t.More { // perhaps there is time for more next time
-			l.most = min(4*l.most, treeEvents)
+			s.most = min(4*s.most, treeEvents)
 		}
-		if err == nil || !late || l.most <= leastEvents {
+		if err == nil || !late || s.most <= leastEvents {
 			return t, err
 		}
-		l.most = max(l.most/8, leastEvents)
+		s.most = max(s.most/8, leastEvents)
 	}
 }
 
@@ -430,6 +426,7 @@ type treeRow struct {
 	X, W    float64 // of its bar, in percent
 	Late    string  // after the bar
 	Folded  int     // events below that are not shown
+	Unread  bool    // more are below that were not read
 	OpenURL string
 	Rest    bool // it stands for others: Folded of them
 	Act     string
@@ -469,14 +466,15 @@ func (d *eventData) openSet() map[string]bool {
 // keyOf names an event in the address.
 func keyOf(n *history.TreeNode) string { return n.Space + "/" + n.Event }
 
-// well reports whether all of a tree was handled.
-func well(n *history.TreeNode) (all int, is bool) {
+// well reports whether all of a tree was handled, as far as it was read: all events, and more that were not read.
+func well(n *history.TreeNode) (all, more int, is bool) {
 	is = true
 	walk(n, func(n *history.TreeNode) {
 		all++
-		is = is && (n.State == lineage.Handled || n.State == lineage.Rejected || n.State == lineage.Cancelled) && n.More == 0
+		more += n.More
+		is = is && (n.State == lineage.Handled || n.State == lineage.Rejected || n.State == lineage.Cancelled)
 	})
-	return all, is
+	return all, more, is
 }
 
 // rows adds an event and what it has caused. Of a large tree, what is well is folded.
@@ -485,23 +483,27 @@ func (d *eventData) rows(n *history.TreeNode, depth int, open map[string]bool) {
 	at := len(d.Rows) - 1
 	key := keyOf(n)
 	large := d.Tree.Events > unfolded || d.Stuck()
-	if all, is := well(n); large && is && depth > 0 && all > 1 && !open[key] {
-		d.Rows[at].Folded, d.Rows[at].OpenURL = all-1, d.openURL(open, key)
+	if all, more, is := well(n); large && is && depth > 0 && all+more > 1 && !open[key] {
+		d.Rows[at].Folded, d.Rows[at].Unread, d.Rows[at].OpenURL = all-1, more > 0, d.openURL(open, key)
 		return
 	}
-	rest, kept := 0, 0
+	rest, unread, kept := 0, 0, 0
 	for _, c := range n.Caused {
-		all, is := well(c)
+		all, more, is := well(c)
 		if large && is && !open[key] {
 			if kept++; kept > alike || d.Stuck() {
-				rest += all
+				rest, unread = rest+all, unread+more
 				continue
 			}
 		}
 		d.rows(c, depth+1, open)
 	}
 	if rest > 0 {
-		d.Rows = append(d.Rows, treeRow{TreeNode: &history.TreeNode{}, Key: "rest-" + key, Depth: min(depth+1, 12), Mark: "clean", Rest: true, Folded: rest, OpenURL: d.openURL(open, key), Text: "well: handled, rejected or cancelled"})
+		text := "well: handled, rejected or cancelled"
+		if unread > 0 {
+			text = "well, as far as they were read"
+		}
+		d.Rows = append(d.Rows, treeRow{TreeNode: &history.TreeNode{}, Key: "rest-" + key, Depth: min(depth+1, 12), Mark: "clean", Rest: true, Folded: rest, OpenURL: d.openURL(open, key), Text: text})
 	}
 	if n.More > 0 {
 		d.Rows = append(d.Rows, treeRow{TreeNode: &history.TreeNode{}, Key: "more-" + key, Depth: min(depth+1, 12), Mark: "dormant", Rest: true, Folded: n.More, URL: eventURL(n.Space, n.Stream, n.Event), Text: "not read: open this event alone"})

@@ -8,6 +8,8 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +35,7 @@ func (l *looks) funcs() template.FuncMap {
 		"graphURL": graphURL,
 		"eventURL": eventURL,
 		"do":       doURL,
-		"leads":    l.leads, "workerState": workerState, "causeState": stateOfCause, "outcomeState": outcomeState, "tree": tree, "own": ownChange, "timer": timerName, "per": per, "placeName": placeName,
+		"leads":    l.leads, "workerState": workerState, "causeState": stateOfCause, "outcomeState": outcomeState, "tree": tree, "own": ownChange, "sends": sendsOf, "changes": changesOf, "need": needOf, "steps": stepsOf, "timer": timerName, "per": per, "placeName": placeName,
 	}
 }
 
@@ -71,6 +73,97 @@ func outcomeState(outcome string) string {
 		return "failed"
 	}
 	return "dormant"
+}
+
+// sendGroup are sends of a step that are shown in one line: events of one stream, or a timer.
+type sendGroup struct {
+	Stream, Timer string
+	Count         int
+	// To is the space of the first one, Spaces are the first spaces, each once, and More is the number of the others.
+	To     string
+	Spaces []string
+	More   int
+}
+
+// sendList are the sends of a step, and More is the number of those that are in no group.
+type sendList struct {
+	Groups []*sendGroup
+	More   int
+}
+
+// mostSendGroups and mostSendSpaces bound what is shown of the sends of a step.
+const mostSendGroups, mostSendSpaces = 12, 6
+
+// sendsOf groups the sends of a step in a space.
+func sendsOf(space string, s history.Step) (list sendList) {
+	seen := map[[2]string]bool{}
+	for i := range s.Sends {
+		send := &s.Sends[i]
+		at := slices.IndexFunc(list.Groups, func(g *sendGroup) bool {
+			return g.Stream == send.Stream && g.Timer == send.Timer && (g.To == space) == (send.Space == space)
+		})
+		if at < 0 {
+			if len(list.Groups) == mostSendGroups {
+				list.More++
+				continue
+			}
+			at = len(list.Groups)
+			list.Groups = append(list.Groups, &sendGroup{Stream: send.Stream, Timer: send.Timer, To: send.Space})
+		}
+		g := list.Groups[at]
+		g.Count++
+		if key := [2]string{strconv.Itoa(at), send.Space}; !seen[key] {
+			seen[key] = true
+			if len(g.Spaces) < mostSendSpaces {
+				g.Spaces = append(g.Spaces, send.Space)
+			} else {
+				g.More++
+			}
+		}
+	}
+	return list
+}
+
+// changeList are the first changes of a step, and More is the number of the others.
+type changeList struct {
+	Changes []history.Place
+	More    int
+}
+
+// mostChanges bounds what is shown of the changes of a step.
+const mostChanges = 12
+
+func changesOf(s history.Step) changeList {
+	n := min(len(s.Changes), mostChanges)
+	return changeList{s.Changes[:n], s.More + len(s.Changes) - n}
+}
+
+// stepList are the first steps of a commit, and More is the number of the others.
+type stepList struct {
+	Steps []history.Step
+	More  int
+}
+
+// mostSteps bounds what is shown of the steps of a commit.
+const mostSteps = 12
+
+func stepsOf(e *history.Entry) stepList {
+	n := min(len(e.Steps), mostSteps)
+	return stepList{e.Steps[:n], len(e.Steps) - n}
+}
+
+// needLinks is how many of the readers are named through which a node is needed.
+const needLinks = 4
+
+// needOf shortens why a node is needed: of a long chain of readers, the first ones and the last one are named.
+func needOf(text string) string {
+	const link = ", which is read by "
+	chain := strings.Split(text, link)
+	if len(chain) <= needLinks+1 {
+		return text
+	}
+	between := len(chain) - needLinks
+	return strings.Join(chain[:needLinks-1], link) + ", and so on: " + number(between) + " readers later by " + chain[len(chain)-1]
 }
 
 // ownChange reports whether a run has changed the document of its name, and nothing else.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"html/template"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,6 +70,22 @@ type graphNode struct {
 // ElementID is the id of its element in the picture.
 func (n *graphNode) ElementID() string { return "gn-" + strconv.Itoa(n.Index) }
 
+// RowID is the id of its element in the list.
+func (n *graphNode) RowID() string { return "ln-" + n.ID }
+
+// boxKey is the same as long as the box of the node looks the same, and rowKey as long as its row does.
+func (n *graphNode) boxKey() string {
+	return fmt.Sprint(n.Name, "\n", n.Text, "\n", n.Full, "\n", n.State, n.Ran, n.Selected, n.Live, n.Source, n.Rows)
+}
+
+func (n *graphNode) rowKey() string {
+	value := ""
+	if n.Output != "" {
+		value = cut(n.Value.String(), maxInline+1)
+	}
+	return fmt.Sprint(n.Kind, "\n", n.State, "\n", n.Word, "\n", value, "\n", n.Error, "\n", n.Root, "\n", n.Until.UnixMilli(), n.Observed, n.Live, n.Output != "", n.Runs, n.Height)
+}
+
 // graphEdge is an arrow as it is drawn.
 type graphEdge struct {
 	Path  string
@@ -81,8 +98,24 @@ type graphDrawing struct {
 	Columns       []columnLabel
 	Nodes         []*graphNode
 	Edges         []graphEdge
-	Inner         map[int]string
+	Inner         map[string]template.HTML
 }
+
+func (d *graphDrawing) contain(inner map[string]template.HTML) {
+	if d != nil { // the graph is known
+		d.Inner = inner
+	}
+}
+
+// graphList is what the template of the list of nodes gets.
+type graphList struct {
+	Nodes []*graphNode
+	More  int
+	Space string
+	Inner map[string]template.HTML
+}
+
+func (l *graphList) contain(inner map[string]template.HTML) { l.Inner = inner }
 
 type columnLabel struct {
 	X    int
@@ -130,12 +163,12 @@ func (g *graphView) load(ctx context.Context) (*shown, error) {
 	if err != nil || whole.State != questions.Awake {
 		out.Title, out.State = g.space+": the graph is not known", "dormant"
 		if sum.Note = "No worker answers for this space at the moment."; err == nil {
-			sum.Note = "The space is " + string(whole.State) + ": " + whole.Note + ". A graph exists in memory only."
+			sum.Note = "The space is " + string(whole.State) + ": " + whole.Note + ". A graph exists in memory only. To wake it, send it an event, or switch Observe on for one of its documents."
 			out.Title = g.space + " is " + string(whole.State)
 		} else if text := askedInVain(err); !strings.HasPrefix(text, "no worker") {
 			sum.Note = text
 		}
-		out.Parts = []part{tabs, {ID: "summary", Template: "graph-summary", Data: sum}, {ID: "graph", Template: "graph-drawing", Data: (*graphDrawing)(nil)}, {ID: "nodes", Template: "graph-list", Data: map[string]any{"Nodes": nil}}, {ID: "why", Template: "graph-why", Data: g.why(ctx, why)}}
+		out.Parts = []part{tabs, {ID: "summary", Template: "graph-summary", Data: sum}, {ID: "graph", Template: "graph-drawing", Data: (*graphDrawing)(nil)}, {ID: "nodes", Template: "graph-list", Data: &graphList{}}, {ID: "why", Template: "graph-why", Data: g.why(ctx, why)}}
 		return out, nil
 	}
 	g.show(whole, sum, out, tabs)
@@ -435,7 +468,7 @@ func (g *graphView) draw(nodes []*graphNode, arrows []labelled) {
 
 // parts are those of the picture: the picture as a whole, sent when the structure or the selection changes, and each node.
 func (g *graphView) parts(nodes []*graphNode, arrows []labelled) []part {
-	d := &graphDrawing{Width: g.last.Width, Height: g.last.Height + 20, Nodes: nodes, Inner: map[int]string{}}
+	d := &graphDrawing{Width: g.last.Width, Height: g.last.Height + 20, Nodes: nodes}
 	for i, tier := range g.last.Columns {
 		text := "height " + strconv.Itoa(tier)
 		if !slices.ContainsFunc(nodes, func(n *graphNode) bool { return int(n.Height) == tier && !n.Source }) {
@@ -462,7 +495,7 @@ func (g *graphView) parts(nodes []*graphNode, arrows []labelled) []part {
 	d.Edges = append(d.Edges, on...)
 	out := []part{{ID: "graph", Template: "graph-drawing", Data: d, Stamp: g.mark + " " + g.q.Param("why")}}
 	for _, n := range nodes {
-		out = append(out, part{ID: n.ElementID(), Template: "graph-node", Data: n, Within: "graph"})
+		out = append(out, part{ID: n.ElementID(), Template: "graph-node", Data: n, Within: "graph", Key: n.boxKey()})
 	}
 	return out
 }
@@ -471,7 +504,15 @@ func (g *graphView) parts(nodes []*graphNode, arrows []labelled) []part {
 func (g *graphView) listParts(list []*graphNode) []part {
 	more := max(0, len(list)-listMost)
 	list = list[:min(len(list), listMost)]
-	return []part{{ID: "nodes", Template: "graph-list", Data: map[string]any{"Nodes": list, "More": more, "Space": g.space}}}
+	out := make([]part, 0, len(list)+1)
+	out = append(out, part{ID: "nodes", Template: "graph-list", Data: &graphList{Nodes: list, More: more, Space: g.space}})
+	h := fnv.New64a()
+	for _, n := range list {
+		fmt.Fprintln(h, n.ID, n.Selected)
+		out = append(out, part{ID: n.RowID(), Template: "graph-row", Data: n, Within: "nodes", Key: n.rowKey()})
+	}
+	out[0].Stamp = strconv.FormatUint(h.Sum64(), 36) + " " + strconv.Itoa(more)
+	return out
 }
 
 // graphTitle says what ran last.
@@ -488,7 +529,7 @@ func graphTitle(space string, whole *questions.Graph, sum *graphSummary) (string
 	case failed > 0:
 		return fmt.Sprintf("%s of %s failed", display.Grouped(failed), display.Count(whole.Total, "node")), "failed"
 	case len(whole.Unsettled) > 0:
-		return display.Count(len(whole.Unsettled), "node") + " do not converge", "invalid"
+		return notConverging(len(whole.Unsettled)), "invalid"
 	case sum.Lit:
 		return fmt.Sprintf("%d of %d ran, %d unchanged, %d dormant", sum.Ran, len(whole.Nodes), sum.Same, sum.Dormant), "clean"
 	}

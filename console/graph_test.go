@@ -31,6 +31,9 @@ func wide(n int) *questions.Graph {
 	return g
 }
 
+// queryFor is the query of an address without parameters.
+func queryFor(path string) *query { return &query{values: url.Values{}, at: &url.URL{Path: path}} }
+
 // graphOn returns a function that shows a graph, and renders it as the page does.
 func graphOn(t testing.TB) (*graphView, func(*questions.Graph) []rendered) {
 	c, err := New(Config{Bus: nobus{}})
@@ -38,7 +41,7 @@ func graphOn(t testing.TB) (*graphView, func(*questions.Graph) []rendered) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	g := &graphView{spaceReader: spaceReader{c: c, space: "a", contents: replica.New("a")}, q: &query{values: url.Values{}, at: &url.URL{Path: "/spaces/a/graph"}}, runs: map[string]uint64{}}
+	g := &graphView{spaceReader: spaceReader{c: c, space: "a", contents: replica.New("a")}, q: queryFor("/spaces/a/graph"), runs: map[string]uint64{}}
 	at := &topic{hub: c.hub}
 	var last *version
 	return g, func(whole *questions.Graph) []rendered {
@@ -57,7 +60,7 @@ func graphOn(t testing.TB) (*graphView, func(*questions.Graph) []rendered) {
 	}
 }
 
-// When one of 300 nodes has run, its box is sent, and no other one, nor the picture as a whole. It is laid out once.
+// When one of 300 nodes has run, its box and its row are rendered and sent, and no other ones, nor the picture or the list as a whole. It is laid out once.
 func TestGraph_AnUpdateSendsTheBoxesThatHaveChanged(t *testing.T) {
 	g, render := graphOn(t)
 	whole := wide(300)
@@ -67,12 +70,17 @@ func TestGraph_AnUpdateSendsTheBoxesThatHaveChanged(t *testing.T) {
 	}
 	picture := g.last
 	whole.Nodes[77].Runs++
+	before := g.c.looks.rendered.Load()
 	var sent []string
 	for _, p := range (&version{parts: render(whole)}).newer(1) {
 		sent = append(sent, p.id)
 	}
-	if !slices.Equal(sent, []string{"heading", "summary", "gn-77", "nodes"}) {
+	if !slices.Equal(sent, []string{"heading", "summary", "gn-77", "ln-n077"}) {
 		t.Errorf("sent are %v", sent)
+	}
+	// Besides these four, the picture and the list around them are put together anew, for visitors that open the page.
+	if n := g.c.looks.rendered.Load() - before; n != 6 {
+		t.Errorf("%d parts are rendered", n)
 	}
 	if g.last != picture {
 		t.Error("it was laid out again, and its structure is the same")

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"hash/maphash"
+	"html/template"
 	"slices"
 	"strings"
 	"sync"
@@ -34,8 +35,12 @@ const (
 	kept = 30 * time.Second
 	// fresh is how old what an open page shows may be when another visitor opens it.
 	fresh = 400 * time.Millisecond
-	// pace is the shortest time between two loads of an open page.
+	// pace is the shortest time between two loads of an open page, and ease how many times as long as a load has taken: a page whose load takes
+	// long, as a tree of a thousand events does, is loaded less often.
 	pace = 500 * time.Millisecond
+	ease = 3
+	// maxEase bounds that.
+	maxEase = 10 * time.Second
 )
 
 // topic is one address, as visitors with the same rights see it.
@@ -70,14 +75,15 @@ type topic struct {
 type version struct {
 	number uint64
 	at     time.Time
+	took   time.Duration
 	shown  *shown
 	parts  []rendered
 }
 
 // rendered is a part, and the version in which it became what it is.
 type rendered struct {
-	id, html, within, stamp string
-	sum, since              uint64
+	id, html, within, stamp, key string
+	sum, since                   uint64
 }
 
 // html returns the html of a part, "" if there is none.
@@ -128,6 +134,7 @@ func (h *hub) sweep(now time.Time) {
 
 // stale makes all topics load again: an action has changed something.
 func (h *hub) stale() {
+	h.c.trees.stale()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range h.topics { // any order
@@ -209,7 +216,7 @@ func (t *topic) loadLocked(ctx context.Context) error {
 	}
 	recovered := t.failed != nil
 	t.failed = nil
-	v := &version{number: 1, at: at, shown: s, parts: parts}
+	v := &version{number: 1, at: at, took: time.Since(at), shown: s, parts: parts}
 	if last != nil {
 		v.number = last.number
 		if slices.ContainsFunc(parts, func(p rendered) bool { return p.since > last.number }) {
@@ -240,20 +247,47 @@ func (t *topic) render(s *shown, last *version) ([]rendered, error) {
 			was[last.parts[i].id] = &last.parts[i]
 		}
 	}
-	out := make([]rendered, 0, len(all))
-	for i := range all {
-		p := &all[i]
-		html, err := t.hub.c.looks.part(p)
-		if err != nil {
+	inner := map[string]template.HTML{}
+	out := make([]rendered, len(all))
+	for i := range all { // those that others contain come first
+		if err := t.renderOne(&all[i], &out[i], was[all[i].ID], next, inner, true); err != nil {
 			return nil, err
 		}
-		r := rendered{id: p.ID, html: html, within: p.Within, stamp: p.Stamp, sum: maphash.String(t.hub.seed, html), since: next}
-		if b := was[p.ID]; b != nil && (b.sum == r.sum || p.Stamp != "" && b.stamp == p.Stamp) {
-			r.since = b.since
+	}
+	for i := range all {
+		if err := t.renderOne(&all[i], &out[i], was[all[i].ID], next, inner, false); err != nil {
+			return nil, err
 		}
-		out = append(out, r)
 	}
 	return out, nil
+}
+
+// renderOne renders a part, if it is one that others contain or is not, as contained says. before is the same part in the last version, nil if
+// there is none. inner receives what contained parts look like.
+func (t *topic) renderOne(p *part, r *rendered, before *rendered, next uint64, inner map[string]template.HTML, contained bool) error {
+	if contained != (p.Within != "") {
+		return nil
+	}
+	*r = rendered{id: p.ID, within: p.Within, stamp: p.Stamp, key: p.Key, since: next}
+	if before != nil && p.Key != "" && before.key == p.Key {
+		r.html, r.sum, r.since = before.html, before.sum, before.since
+	} else {
+		if c, is := p.Data.(container); is {
+			c.contain(inner)
+		}
+		var err error
+		if r.html, err = t.hub.c.looks.part(p); err != nil {
+			return err
+		}
+		r.sum = maphash.String(t.hub.seed, r.html)
+		if before != nil && (before.sum == r.sum || p.Stamp != "" && before.stamp == p.Stamp) {
+			r.since = before.since
+		}
+	}
+	if contained {
+		inner[p.ID] = template.HTML(r.html) //nolint:gosec // rendered by a template
+	}
+	return nil
 }
 
 // open counts a stream, and starts the loop for the first one.
@@ -296,15 +330,22 @@ func (t *topic) loop(ctx context.Context) {
 	}
 }
 
+// restAfter returns the shortest time between a load and the next one, after one that has taken a time.
+func restAfter(took time.Duration) time.Duration { return max(pace, min(ease*took, maxEase)) }
+
 // rest waits until the page is due: after a change or after its interval, and not before its pace. It returns false when ctx ends.
 func (t *topic) rest(ctx context.Context) bool {
-	every := t.view.every
-	if _, _, _, failed := t.state(); failed != nil {
+	every, least := t.view.every, pace
+	v, _, _, failed := t.state()
+	if failed != nil {
 		every = 2 * time.Second
+	}
+	if v != nil {
+		least = restAfter(v.took)
 	}
 	var due <-chan time.Time
 	if every > 0 {
-		timer := time.NewTimer(max(every, pace))
+		timer := time.NewTimer(max(every, least))
 		defer timer.Stop()
 		due = timer.C
 	}
@@ -315,11 +356,10 @@ func (t *topic) rest(ctx context.Context) bool {
 		return true
 	case <-t.wake:
 	}
-	v, _, _, _ := t.state()
 	if v == nil {
 		return true
 	}
-	return pause.For(ctx, pace-time.Since(v.at)) == nil
+	return pause.For(ctx, v.took+least-time.Since(v.at)) == nil
 }
 
 // newer returns the parts that have changed since a version, in order. A part within another one that is returned is left out.

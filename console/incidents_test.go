@@ -114,16 +114,16 @@ func TestIncident_AWrongDerivedValue(t *testing.T) {
 	w.names(w.clicks("Spaces", "cart", "total", "price", "reprice"), "list-2 was handled", "-7")
 }
 
-// A slow handler: the fleet names it as what takes most time, with its space and how long each run takes.
+// A slow handler: the overview leads to what takes time, of which it is the most, with its space and how long each run takes.
 func TestIncident_ASlowHandler(t *testing.T) {
 	w := busyOffice(t, func(int) string { return "mill" })
-	w.names(w.clicks("Fleet"), "slow handler mill")
+	w.names(w.clicks("What takes time"), "slow handler mill")
 }
 
-// A hot space: the fleet names the space that takes most time.
+// A hot space: the overview leads to the spaces that take most time.
 func TestIncident_AHotSpace(t *testing.T) {
 	w := busyOffice(t, func(i int) string { return []string{"hot", "hot", "hot", "hot", "hot", "cold"}[i%6] })
-	w.names(w.clicks("Fleet"), "Busiest spaces hot")
+	w.names(w.clicks("What takes time"), "Busiest spaces hot")
 }
 
 // busyOffice starts a deployment with a handler that takes a while, to which events are sent until the test ends.
@@ -173,12 +173,12 @@ func TestIncident_ACircle(t *testing.T) {
 	w := operate(t, settle.Config{Programs: settle.Always(p)})
 	w.send("ring", "add", "a1", 1)
 	w.watches("ring", "c")
-	w.names("/", "do not converge", "-&gt;")
+	w.names("/", "not converge", "-&gt;")
 	w.names(w.clicks("ring"), "converge")
 	w.names(w.clicks("why"), "circle")
 }
 
-// A lagging coordinator: the fleet names the partition that it has not released, and the event that waits names the coordinator.
+// A lagging coordinator: the overview and the fleet name the partition that it has not released, and the event that waits names the coordinator.
 func TestIncident_ALaggingCoordinator(t *testing.T) {
 	var slow atomic.Bool
 	slow.Store(true)
@@ -193,7 +193,8 @@ func TestIncident_ALaggingCoordinator(t *testing.T) {
 	w := operate(t, cfg)
 	w.Cleanup(func() { slow.Store(false) })
 	w.send("a", "order", "o1", nil)
-	w.names(w.clicks("Fleet"), "The coordinator is behind: it has not released", "of partition")
+	w.names("/", "its coordinator is behind: what 1 commit may have sent to other spaces is not delivered")
+	w.names(w.clicks(fmt.Sprint("partition ", model.PartitionOf("a", 2))), "The coordinator is behind: it has not released", "of partition")
 	w.names(w.clicks("Spaces", "a", "order"), "bank · pay", "parked", "a coordinator puts it into its lane")
 	slow.Store(false)
 	w.until("/spaces/a/events/order/o1", "of the 3 events that o1 caused failed")
@@ -254,9 +255,9 @@ func TestIncident_ABadDeploy(t *testing.T) {
 		}
 		return rc.Outcome == model.Failed
 	})
-	w.names(w.clicks("dead letters"), "the shelf is empty", "cart-1")
+	w.names(w.clicks("dead letters"), "the shelf is empty", "cart-1", "after cart@"+bad.Version+" was deployed")
 	w.names(w.clicks("Programs"), "quicker shelves", "ann", bad.Version, "Roll back")
-	w.names(w.clicks("Programs", "difference"), "cart@"+bad.Version+" against "+first.Version, "+ fail(", "the shelf is empty")
+	w.names(w.clicks("Programs", "difference"), "cart@"+bad.Version+" against "+first.Version+": 2 lines changed", "+ fail(", "the shelf is empty")
 
 	broken, err := program.NewVersion(star.Source{Name: "cart", Entry: "cart.star", Files: map[string]string{"cart.star": "handle("}}, "ann", "", time.Now())
 	if err != nil {

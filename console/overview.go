@@ -89,7 +89,7 @@ func (c *Console) overview(ctx context.Context) (*shown, error) {
 			t.Oldest = p.Oldest
 		}
 	}
-	list := concerns(f, &t)
+	list := concerns(f, &t, c.stalls.note)
 	s := &shown{CLI: "settle fleet", Name: "Overview"}
 	s.Title, s.State = health(f, &t, list)
 	shownList, more := list, 0
@@ -148,8 +148,8 @@ func health(f *fleet.Fleet, t *tally, list []concern) (title, state string) {
 // maxDisallowed is how many principals, spaces and streams with events that no rule allows are named; the page of settings has all.
 const maxDisallowed = 3
 
-// concerns lists what needs attention, the worst first.
-func concerns(f *fleet.Fleet, t *tally) (list []concern) {
+// concerns lists what needs attention, the worst first. stalled returns since when no coordinator has processed anything of a partition.
+func concerns(f *fleet.Fleet, t *tally, stalled func(*fleet.Partition, time.Time) time.Time) (list []concern) {
 	add := func(c concern) { list = append(list, c) }
 	if len(f.Workers) == 0 {
 		add(concern{Key: "no worker", State: "failed", What: "workers", URL: "/fleet", Text: "none runs, and no event is handled", CLI: "spaceworker"})
@@ -168,15 +168,14 @@ func concerns(f *fleet.Fleet, t *tally) (list []concern) {
 		case len(p.Served) == 0 && len(f.Workers) > 0:
 			add(concern{Key: fmt.Sprint("unserved ", p.Number), State: "failed", What: fmt.Sprintf("partition %d", p.Number), URL: "/fleet", Text: "no worker serves it"})
 		}
-	}
-	for i := range f.Stuck {
-		s := &f.Stuck[i]
-		text := s.Reason
-		if s.Event != "" {
-			text = s.Stream + " " + s.Event + ": " + s.Reason
+		if since := stalled(p, f.At); !since.IsZero() {
+			add(concern{
+				Key: fmt.Sprint("stalled ", p.Number), State: "parked", What: fmt.Sprintf("partition %d", p.Number), URL: "/fleet", Since: since, CLI: "settle fleet",
+				Text: "its coordinator is behind: what " + display.Count(int(p.Unreleased), "commit") + " may have sent to other spaces is not delivered", //nolint:gosec // a count
+			})
 		}
-		add(concern{Key: "stuck " + s.Space, State: stateOfCause(s.Cause), What: s.Space, URL: pathOf("spaces", s.Space), Text: text, Since: s.Since, Why: pathOf("spaces", s.Space) + "#what-waits", CLI: "settle lane " + s.Space})
 	}
+	list = append(list, stuckConcerns(f)...)
 	for i := range f.Workers {
 		list = append(list, workerConcerns(&f.Workers[i])...)
 	}
@@ -191,9 +190,63 @@ func concerns(f *fleet.Fleet, t *tally) (list []concern) {
 		add(concern{Key: "dead", State: "failed", What: "dead letters", URL: "/dead", Text: display.Count(t.Dead.Open, "event") + " failed or refused, neither redriven nor dismissed", CLI: "settle dead"})
 	}
 	slices.SortStableFunc(list, func(a, b concern) int {
-		return cmp.Or(cmp.Compare(slices.Index(worry, a.State), slices.Index(worry, b.State)), a.Since.Compare(b.Since))
+		return cmp.Or(cmp.Compare(slices.Index(worry, a.State), slices.Index(worry, b.State)), timeless(&a)-timeless(&b), a.Since.Compare(b.Since))
 	})
 	return list
+}
+
+// timeless is 1 for a concern without a time, which comes after those with one.
+func timeless(c *concern) int {
+	if c.Since.IsZero() {
+		return 1
+	}
+	return 0
+}
+
+// fewStuck is up to how many spaces that are stuck alike are listed one by one.
+const fewStuck = 3
+
+// stuckConcerns lists the spaces that are stuck: those with the same stream and reason, but for numbers, as one.
+func stuckConcerns(f *fleet.Fleet) (list []concern) {
+	type kind struct{ stream, cause, reason string }
+	alike := map[kind][]*fleet.Stuck{}
+	var kinds []kind
+	for i := range f.Stuck {
+		s := &f.Stuck[i]
+		k := kind{s.Stream, s.Cause, causeOf(s.Reason)}
+		if alike[k] == nil {
+			kinds = append(kinds, k)
+		}
+		alike[k] = append(alike[k], s)
+	}
+	for _, k := range kinds {
+		all := alike[k]
+		if len(all) <= fewStuck {
+			for _, s := range all {
+				list = append(list, stuckConcern(s))
+			}
+			continue
+		}
+		one := stuckConcern(all[0])
+		one.Key, one.What, one.URL, one.CLI = "stuck "+k.stream+" "+k.reason, display.Count(len(all), "space"), stuckURL, "settle doctor"
+		one.Text = "such as " + all[0].Space + ": " + one.Text
+		list = append(list, one)
+	}
+	if more := f.StuckCount - len(f.Stuck); more > 0 {
+		list = append(list, concern{Key: "stuck more", State: "parked", What: display.Count(more, "more space"), URL: stuckURL, Text: "are stuck, too: workers name only those that have been stuck for longest"})
+	}
+	return list
+}
+
+// stuckURL is the list of the spaces that are stuck.
+const stuckURL = "/spaces?state=stuck"
+
+func stuckConcern(s *fleet.Stuck) concern {
+	text := s.Reason
+	if s.Event != "" {
+		text = s.Stream + " " + s.Event + ": " + s.Reason
+	}
+	return concern{Key: "stuck " + s.Space, State: stateOfCause(s.Cause), What: s.Space, URL: pathOf("spaces", s.Space), Text: text, Since: s.Since, Why: pathOf("spaces", s.Space) + "#what-waits", CLI: "settle lane " + s.Space}
 }
 
 // workerConcerns lists what a worker reports.
@@ -209,7 +262,7 @@ func workerConcerns(w *fleet.Member) (list []concern) {
 	}
 	for i := range fig.Unsettled {
 		u := &fig.Unsettled[i]
-		text := display.Count(u.Count, "node") + " do not converge"
+		text := notConverging(u.Count)
 		if round := u.Round(); round != "" {
 			text += ": " + round
 		}
@@ -231,6 +284,14 @@ func workerConcerns(w *fleet.Member) (list []concern) {
 		add(concern{Key: "abandoned " + w.ID, State: "running", What: w.ID, URL: "/fleet", Text: abandonedText(fig.Abandoned)})
 	}
 	return list
+}
+
+// notConverging says how many nodes do not converge.
+func notConverging(n int) string {
+	if n == 1 {
+		return "1 node does not converge"
+	}
+	return display.Count(n, "node") + " do not converge"
 }
 
 // abandonedText says how many calls of application code were given up.
@@ -300,6 +361,6 @@ func (m *memory) charts() []*chart {
 	span := spanOf(len(all))
 	return []*chart{
 		{Span: span, Label: "Events per second", Series: []series{{"handled", "c-running", events}, {"failed", "c-failed", failed}}, Text: perSecond, Note: "from the counts of the workers, every 12 s"},
-		{Span: span, Label: "Time to receipt", Series: []series{{"p50", "c-running", half}, {"p99", "c-gated", most}}, Text: func(v float64) string { return duration(time.Duration(v * float64(time.Millisecond))) }, Note: "of a sample of at most 40 events every 12 s"},
+		{Span: span, Label: "Time to receipt", Series: []series{{"p50", "c-running", half}, {"p99", "c-gated", most}}, Text: func(v float64) string { return duration(time.Duration(v * float64(time.Millisecond))) }, Note: "of a sample of at most 40 events every 12 s;", More: true},
 	}
 }

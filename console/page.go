@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -98,6 +99,13 @@ type part struct {
 	// Within is the id of a part that contains this one. Stamp of that one decides then whether it is sent as a whole: if the stamp is the same as
 	// before, only the contained parts are compared.
 	Within, Stamp string
+	// Key, if not "", is the same as long as the part looks the same: then it is not rendered again.
+	Key string
+}
+
+// container is the data of a part that contains others: it gets what they look like, by id, before it is rendered.
+type container interface {
+	contain(inner map[string]template.HTML)
 }
 
 // missing is the error about a page, or what it is about, that does not exist.

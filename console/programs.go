@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -310,7 +311,7 @@ func (c *Console) source(ctx context.Context, q *query) (*shown, error) {
 	if d.Against != nil {
 		s.Title = fmt.Sprintf("%s against %s", v.Target(), d.Against.ID)
 		if d.Diff != nil {
-			s.Title = fmt.Sprintf("%s against %s: %s", v.Target(), d.Against.ID, d.Diff)
+			s.Title = fmt.Sprintf("%s against %s: %s changed; %s", v.Target(), d.Against.ID, display.Count(d.changed(), "line"), d.Diff)
 		}
 	}
 	if d.Broken != "" {
@@ -319,10 +320,19 @@ func (c *Console) source(ctx context.Context, q *query) (*shown, error) {
 	return s, nil
 }
 
+// changed is the number of lines that are different from those of the other version.
+func (d *sourceData) changed() (n int) {
+	for i := range d.Files {
+		n += d.Files[i].Changed
+	}
+	return n
+}
+
 // fill compares the versions, and finds the lines of nodes.
 func (d *sourceData) fill(cache *compilations) {
 	now := cache.of(d.Version)
-	d.Broken, d.Streams = now.err, now.streams
+	d.Broken, d.Streams = now.err, slices.Clone(now.streams)
+	slices.SortStableFunc(d.Streams, func(a, b string) int { return cmp.Compare(rankOfStream(a), rankOfStream(b)) })
 	var before *compiled
 	if d.Against != nil {
 		if before = cache.of(d.Against); before.err == "" && now.err == "" {

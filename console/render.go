@@ -14,6 +14,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/settlehq/settle/model"
 )
@@ -26,6 +27,8 @@ type looks struct {
 	c         *Console
 	templates *template.Template
 	assets    map[string]*asset
+	// rendered counts the parts that were rendered.
+	rendered atomic.Uint64
 }
 
 // asset is a file that pages refer to, under a name with a hash.
@@ -102,6 +105,7 @@ func (l *looks) serveAsset(w http.ResponseWriter, r *http.Request) {
 
 // part renders a part.
 func (l *looks) part(p *part) (string, error) {
+	l.rendered.Add(1)
 	var b strings.Builder
 	if err := l.templates.ExecuteTemplate(&b, p.Template, p.Data); err != nil {
 		return "", fmt.Errorf("render %s: %w", p.ID, err)
@@ -260,6 +264,9 @@ func (c *Console) answer(w http.ResponseWriter, r *http.Request, code int, title
 	c.looks.alone(w, r, code, "message", message{title, text, state, back})
 }
 
+// refreshAfter is after how many seconds a browser loads a page again that could not be loaded. Such a page has no stream.
+const refreshAfter = "5"
+
 // fail answers with an error.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	code := codeOf(err)
@@ -271,7 +278,12 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 		c.askToken(w, r)
 		return
 	}
-	c.answer(w, r, code, title, textOf(err))
+	text := textOf(err)
+	if code == http.StatusServiceUnavailable && r.Method == http.MethodGet {
+		w.Header().Set("Refresh", refreshAfter)
+		text += ". The page is loaded again every " + refreshAfter + " seconds"
+	}
+	c.answer(w, r, code, title, text)
 }
 
 // textOf is an error without the code of a service, which is that of the page.

@@ -116,6 +116,9 @@ func (d *runData) Again() bool {
 // Shown is the time that the timeline shows.
 func (d *runData) Shown() time.Duration { return d.To.Sub(d.From) }
 
+// Going reports whether something of the run is under way: then the right end of its timeline is no time.
+func (d *runData) Going() bool { return len(d.Status.Waiting) > 0 }
+
 // Deadline is when the run must have ended, zero if it has no deadline.
 func (d *runData) Deadline() time.Time { return msTime(d.Status.Timers[workflow.DeadlineTimer]) }
 

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,6 +72,7 @@ func (c *Console) sendForm(ctx context.Context, space string, q *query, recent [
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return model.CheckSendStream(name) != nil || q.visitor.MaySend(space, name) != nil
 	})
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rankOfStream(a), rankOfStream(b)) })
 	if f.Stream != "" && !slices.Contains(names, f.Stream) && !f.Known {
 		names = append(names, f.Stream)
 	}
@@ -100,6 +102,14 @@ func (c *Console) sendForm(ctx context.Context, space string, q *query, recent [
 		f.Fields = append(f.Fields, payloadField(field))
 	}
 	return f
+}
+
+// rankOfStream orders streams: those that each program with a workflow has come last, since the pages of runs and schedules send to them.
+func rankOfStream(stream string) int {
+	if strings.HasPrefix(stream, "workflow-") {
+		return 1
+	}
+	return 0
 }
 
 // seenStreams are the streams of the events that were handled lately.

@@ -180,6 +180,9 @@ func askedInVain(err error) string {
 	case errors.Is(err, model.ErrNoResponder), errors.Is(err, context.DeadlineExceeded):
 		return "no worker answers for this space at the moment"
 	}
+	if said, is := errors.AsType[*model.ServiceError](err); is {
+		return said.Text
+	}
 	return err.Error()
 }
 

@@ -51,6 +51,8 @@ type spacesData struct {
 	From, To         int
 	Filters          []filter
 	Hosted, Deployed bool
+	// Unnamed is how many spaces are stuck besides those in the list, which are all that the workers name.
+	Unnamed int
 }
 
 // filter is a link that filters the list.
@@ -97,6 +99,11 @@ func (c *Console) spaces(ctx context.Context, q *query) (*shown, error) {
 		}
 		row.Name = name
 		found = append(found, row)
+	}
+	if q.visitor.SeesDeployment() == nil && text == "" {
+		d.Unnamed = max(0, f.StuckCount-len(f.Stuck))
+		counts["stuck"] += d.Unnamed
+		counts["well"] = max(0, counts["well"]-d.Unnamed)
 	}
 	slices.SortStableFunc(found, func(a, b spaceRow) int { return rank(&a) - rank(&b) })
 	d.Total = len(found)

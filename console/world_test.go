@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,6 +69,47 @@ type world struct {
 	http   http.Client
 	base   string
 	within context.Context // bounds waits
+	// reads counts the readings of heads of logs, and slow, if not nil, holds back what is written to requests with the header X-Slow.
+	reads atomic.Int64
+	slow  chan struct{}
+}
+
+// counted counts what a console reads.
+type counted struct {
+	*bus.Bus
+	w *world
+}
+
+// Head counts the readings of a space: a page of a space has one for each load.
+func (c counted) Head(ctx context.Context, space string) (uint64, error) {
+	c.w.reads.Add(1)
+	return c.Bus.Head(ctx, space)
+}
+
+// held is a connection to a browser that takes nothing for a while.
+type held struct {
+	http.ResponseWriter
+	until chan struct{}
+}
+
+func (h held) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+
+// SetWriteDeadline does nothing: how long the test takes is not what the browser does.
+func (h held) SetWriteDeadline(time.Time) error { return nil }
+
+func (h held) Write(text []byte) (int, error) {
+	if bytes.Contains(text, []byte("event: part")) {
+		<-h.until
+	}
+	return h.ResponseWriter.Write(text)
+}
+
+// ServeHTTP is the console.
+func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("X-Slow") != "" {
+		out = held{out, w.slow}
+	}
+	w.c.ServeHTTP(out, r)
 }
 
 func start(t *testing.T, workers int, web gateway.Config, options ...worker.Options) *world {
@@ -98,7 +141,9 @@ func (w *world) serve(web gateway.Config) {
 	if w.c, err = OnBus(w.d.Bus(), Config{Version: "test"}); err != nil {
 		w.Fatal(err)
 	}
-	web.Addr, web.Pages = "127.0.0.1:0", w.c
+	read := counted{w.d.Bus(), w}
+	w.c.cfg.Bus, w.c.shared.bus, w.c.asks.Bus = read, read, read
+	web.Addr, web.Pages = "127.0.0.1:0", w
 	if w.g, err = gateway.Listen(web); err != nil {
 		w.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"strings"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -18,6 +19,8 @@ type head struct {
 	// the next one may not be made.
 	failures  int
 	notBefore time.Duration
+	// reason is the last transient error, see reasonOf.
+	reason string
 	// conflicts outlives a refusal, unlike the other fields; nil if there were none.
 	conflicts *conflicts
 }
@@ -40,7 +43,7 @@ func keyOf(ev *model.Event) receipts.Key { return receipts.Key{Stream: ev.Stream
 func (h *head) knows(ev *model.Event) bool { return h.of == keyOf(ev) }
 
 // forget discards everything but conflicts.
-func (h *head) forget() { h.of, h.failures, h.notBefore = receipts.Key{}, 0, 0 }
+func (h *head) forget() { h.of, h.failures, h.notBefore, h.reason = receipts.Key{}, 0, 0, "" }
 
 // pauses reports whether the next attempt has to wait for a time.
 func (h *head) pauses() bool { return h.notBefore > h.clock.now }
@@ -54,9 +57,22 @@ func (h *head) pause(ev *model.Event, wait time.Duration) {
 func (h *head) parks(ev *model.Event) { h.of = keyOf(ev) }
 
 // failed records an attempt at ev that ended in a transient error.
-func (h *head) failed(ev *model.Event) {
+func (h *head) failed(ev *model.Event, err error) {
 	h.failures++
+	h.reason = reasonOf(err)
 	h.pause(ev, Doubled(h.cfg.RetryMin, h.cfg.RetryMax, h.failures))
+}
+
+// maxReason bounds the text of a transient error that is kept, in bytes.
+const maxReason = 200
+
+// reasonOf returns the first line of an error, cut to maxReason.
+func reasonOf(err error) string {
+	text, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	if len(text) > maxReason {
+		text = text[:maxReason] + "…"
+	}
+	return strings.ToValidUTF8(text, "")
 }
 
 // conflicted records that a refusal has undone an attempt at the head of the lane.

@@ -77,6 +77,8 @@ type HeadInfo struct {
 	Known bool
 	// Attempts is the number of attempts that ended in a transient error, 0 if none is known.
 	Attempts int
+	// Reason is the first line of the last of these errors, cut to 200 bytes.
+	Reason string
 	// Lost is the number of attempts recorded in the log that ended without a result.
 	Lost int
 }
@@ -89,7 +91,7 @@ func (l *Ledger) HeadInfo() (HeadInfo, bool) {
 	}
 	h := HeadInfo{Event: ev, Known: l.head.knows(ev)}
 	if h.Known {
-		h.Attempts = l.head.failures
+		h.Attempts, h.Reason = l.head.failures, l.head.reason
 	}
 	if t := l.poison.tried(ev.Stream, ev.ID); t != nil {
 		h.Lost = t.Tries

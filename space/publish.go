@@ -196,7 +196,7 @@ func (p *publisher) head() *inspect.Head {
 		return nil
 	}
 	out := &inspect.Head{
-		Stream: info.Event.Stream, Event: info.Event.ID, Attempts: info.Attempts,
+		Stream: info.Event.Stream, Event: info.Event.ID, Attempts: info.Attempts, Reason: info.Reason,
 		Most: h.cfg.EventRetries, Lost: info.Lost, MostLost: h.cfg.LostAttempts,
 	}
 	if !info.Known {

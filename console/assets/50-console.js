@@ -100,6 +100,10 @@
   document.addEventListener("pointerout", (e) => { if (held.size && !e.relatedTarget?.closest?.("[data-rows]")) release(); });
   document.addEventListener("input", (e) => { if (e.target.form) e.target.dataset.dirty = "1"; });
 
+  // On a narrow screen, the navigation is scrolled to the page that is open.
+  const rail = document.querySelector("header nav"), open = rail?.querySelector("[aria-current]");
+  if (open && rail.scrollWidth > rail.clientWidth) rail.scrollLeft = open.offsetLeft - (rail.clientWidth - open.offsetWidth) / 2;
+
   // One stream for the page that is open, none while it is hidden or paused.
   const live = $("live"), stale = $("stale"), page = $("page"), pause = $("pause");
   let source = null, seen = body.dataset.seen, paused = false, lostSince = 0, told = "";

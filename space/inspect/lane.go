@@ -13,9 +13,10 @@ import (
 type Head struct {
 	Stream, Event string
 	// Until is when it may be tried again after transient errors or a conflict, 0 if it need not wait for a
-	// time. Attempts is the number of transient errors so far.
+	// time. Attempts is the number of transient errors so far, and Reason the first line of the last one.
 	Until    time.Duration
 	Attempts int
+	Reason   string
 	// Most is the number of attempts that an event has when it fails transiently. Lost is how many attempts
 	// have ended with their process, at most MostLost.
 	Most, Lost, MostLost int

@@ -55,11 +55,14 @@ func kindOf(address string) string {
 	return kind
 }
 
-// looks are the widths and themes in which pages are checked: each width and each theme.
-var looks = []struct {
+// look is a width, and a theme.
+type look struct {
 	width, height int64
 	theme         string
-}{{1440, 900, "light"}, {1024, 768, "dark"}, {390, 844, "light"}}
+}
+
+// looks are those in which pages are checked: each width and each theme.
+var looks = []look{{1440, 900, "light"}, {1024, 768, "dark"}, {390, 844, "light"}}
 
 // tabs is in how many tabs pages are checked; as many at a time as go test runs tests.
 const tabs = 4
@@ -80,14 +83,14 @@ func TestPages_KeepTheRulesOfAccessibility(t *testing.T) {
 			b := own.open()
 			b.allow("status of 404")
 			for i := n; i < len(all); i += tabs {
-				b.keepsTheRules(all[i])
+				b.keepsTheRules(all[i], looks)
 			}
 		})
 	}
 }
 
-// keepsTheRules checks a page in all looks.
-func (b *tab) keepsTheRules(path string) {
+// keepsTheRules checks a page in some looks.
+func (b *tab) keepsTheRules(path string, looks []look) {
 	b.Helper()
 	b.to(path)
 	for _, look := range looks {

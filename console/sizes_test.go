@@ -1,0 +1,281 @@
+package console
+
+import (
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/gateway"
+	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/status"
+)
+
+// visitors is how many consoles are open at a time.
+const visitors = 200
+
+// 200 consoles open one page, and it changes: it is read and rendered once for all of them, as often as its pace allows. A load is one reading of the
+// space, and renders each part at most once; 200 loads would take longer than the test may.
+func TestStream_ManyVisitorsShareTheWork(t *testing.T) {
+	w := start(t, 1, gateway.Config{})
+	w.fill("a")
+	w.until("/spaces/a", "count 2")
+	before := inUse()
+	reads, rendered := w.reads.Load(), w.c.looks.rendered.Load()
+	all := make([]<-chan string, visitors)
+	var ends []func()
+	defer func() {
+		for _, end := range ends {
+			end()
+		}
+	}()
+	for i := range all {
+		lines, end := w.streamOf("/spaces/a")
+		all[i], ends = lines, append(ends, end)
+		w.untilLine(lines, `"id":"documents"`)
+	}
+	t.Logf("%d KiB of memory each, of which half is the browser's side", (inUse()-before)/visitors>>10)
+	if _, err := w.d.Client().Call(t.Context(), settle.Outgoing{Space: "a", Stream: "add", ID: settle.ID("a2"), Payload: 40}); err != nil {
+		t.Fatal(err)
+	}
+	for _, lines := range all {
+		w.untilLine(lines, ">42<")
+	}
+	reads, rendered = w.reads.Load()-reads, w.c.looks.rendered.Load()-rendered
+	t.Logf("%d visitors: %d readings, %d parts rendered", visitors, reads, rendered)
+	const parts = 9 // of the page of a space
+	if reads == 0 || reads >= visitors/2 || rendered > uint64(parts*(reads+1)) {
+		t.Errorf("for %d visitors, the space was read %d times, and %d parts were rendered", visitors, reads, rendered)
+	}
+}
+
+// inUse is what the process uses, in bytes.
+func inUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse) //nolint:gosec // far below the limit
+}
+
+// A console that takes nothing does not delay the others; when it goes on, it gets the newest state, and not those in between.
+func TestStream_ASlowVisitorDelaysNoOther(t *testing.T) {
+	w := start(t, 1, gateway.Config{})
+	w.slow = make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(w.slow) })
+	defer goOn()
+	w.fill("a")
+	w.until("/spaces/a", "count 2")
+	slow, endSlow := w.streamOf("/spaces/a", "X-Slow", "1")
+	defer endSlow()
+	defer goOn() // before that
+	lines, end := w.streamOf("/spaces/a")
+	defer end()
+	for n := range 3 {
+		w.send("a", "add", fmt.Sprint("s", n), 1)
+		w.untilLine(lines, fmt.Sprintf(">%d<", 3+n))
+	}
+	goOn()
+	var seen []string
+	for !slices.Contains(seen, "5") {
+		line := w.untilLine(slow, `"id":"documents"`)
+		seen = append(seen, countIn.FindStringSubmatch(line)[1])
+	}
+	if slices.Contains(seen, "3") || slices.Contains(seen, "4") {
+		t.Errorf("the slow visitor gets %v", seen)
+	}
+}
+
+// countIn finds the value of the document count in a part of a stream.
+var countIn = regexp.MustCompile(`count</a>.*?<td class=\\"val\\"[^>]*>\D*?(\d+)`)
+
+// restAfter gives a page that takes long to load as much rest.
+func TestTopic_APageThatTakesLongIsLoadedLessOften(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{0: pace, 20 * time.Millisecond: pace, 3 * time.Second: 9 * time.Second, time.Minute: maxEase} {
+		if got := restAfter(took); got != want {
+			t.Errorf("after a load of %s the next one comes %s later, want %s", took, got, want)
+		}
+	}
+}
+
+// The waterfall, the graph and what is stuck of one event are three pages, which share one reading of its tree. After an action it is read anew.
+func TestEvent_FormsOfATreeShareOneReading(t *testing.T) {
+	w := start(t, 1, gateway.Config{})
+	w.fill("a")
+	w.until("/spaces/a/events/add/a1", "a1 was handled")
+	before := w.c.trees.reads.Load()
+	for _, form := range []string{"", "?as=graph", "?show=stuck"} {
+		w.want("/spaces/a/events/add/a1"+form, 200, "a1 was handled")
+	}
+	// One that has settled may be five seconds old: at most one reading falls into the test.
+	if n := w.c.trees.reads.Load() - before; n > 1 {
+		t.Errorf("the tree was read %d times for three pages", n)
+	}
+	w.c.hub.stale()
+	before = w.c.trees.reads.Load()
+	w.want("/spaces/a/events/add/a1", 200, "a1 was handled")
+	if w.c.trees.reads.Load() == before {
+		t.Error("after an action the tree was not read again")
+	}
+}
+
+// Of 10,000 spaces, those that are stuck come first, and are counted though the workers do not name all of them; each space is on one page, a page
+// has a hundred, and its size does not depend on how many there are.
+func TestSpaces_TenThousand(t *testing.T) {
+	w := start(t, 0, gateway.Config{})
+	names := make([]string, 10_000)
+	for i := range names {
+		names[i] = fmt.Sprintf("tenant-%05d", i)
+	}
+	here := []fleet.Member{{ID: "w1", State: fleet.Here}}
+	f := &fleet.Fleet{Workers: here, Coordinators: here, Partitions: make([]fleet.Partition, 2), StuckCount: 500}
+	for i := range 20 {
+		f.Stuck = append(f.Stuck, fleet.Stuck{Stuck: status.Stuck{Space: names[i*400+7], Cause: status.CauseRetry, Reason: "no light", Since: time.Now()}})
+	}
+	later := time.Now().Add(time.Hour)
+	w.c.shared.spaces.value, w.c.shared.spaces.at = names, later
+	w.c.shared.fleet.value, w.c.shared.fleet.at = f, later
+	text := w.want("/spaces", 200, "500 spaces are stuck", "stuck 500", "well 9,500", "all 10,000", "480 more are stuck")
+	if n := len(text); n > 64<<10 {
+		t.Errorf("the page has %d bytes", n)
+	}
+	listed := map[string]int{}
+	for page := range 100 {
+		text := w.want("/spaces?page="+strconv.Itoa(page+1), 200)
+		rows := spaceRows.FindAllStringSubmatch(text, -1)
+		if len(rows) != 100 {
+			t.Fatalf("page %d has %d rows", page+1, len(rows))
+		}
+		for i, r := range rows {
+			listed[r[1]]++
+			if stuck := strings.Contains(r[0], "stuck"); stuck != (page == 0 && i < 20) {
+				t.Fatalf("page %d, row %d: %s", page+1, i, visible(r[0]))
+			}
+		}
+	}
+	if len(listed) != len(names) {
+		t.Errorf("%d spaces are listed", len(listed))
+	}
+	overview := w.want("/", 200, "500 spaces are stuck", "20 spaces such as tenant-00007: no light", "480 more spaces", "9,500 spaces are well")
+	if to := link(overview, "20 spaces"); to != "/spaces?state=stuck" {
+		t.Errorf("the line about those that are stuck alike leads to %q", to)
+	}
+	w.want("/spaces?q=tenant-0040", 200, "1–10 of 10", "tenant-00407 stuck no light")
+	w.want("/spaces?state=stuck", 200, "1–20 of 20")
+	w.want("/spaces?page=999", 200, "9,901–10,000 of 10,000")
+	w.want("/spaces?q=nothing", 200, "No space is called")
+}
+
+var spaceRows = regexp.MustCompile(`(?s)<tr id="s-([^"]+)".*?</tr>`)
+
+// A tree of a thousand events, of which more were not read: what has failed is shown, what is well is folded, and nothing claims to know what was not read.
+func TestEvent_AThousandEvents(t *testing.T) {
+	root := &history.TreeNode{EventRef: history.EventRef{Space: "shop", Stream: "order", Event: "o1"}, State: lineage.Handled}
+	for i := range 333 {
+		leaf := &history.TreeNode{EventRef: history.EventRef{Space: "pack", Stream: "pack", Event: fmt.Sprint("p", i)}, State: lineage.Handled, More: i % 2}
+		if i%50 == 49 {
+			leaf.State, leaf.Error = lineage.Failed, "no address"
+		}
+		pick := &history.TreeNode{EventRef: history.EventRef{Space: "item", Stream: "pick", Event: fmt.Sprint("i", i)}, State: lineage.Handled, Caused: []*history.TreeNode{leaf}}
+		root.Caused = append(root.Caused, pick)
+	}
+	d := &eventData{Tree: &history.Tree{Root: root, Events: 667, More: true}, Root: root, q: queryFor("/spaces/shop/events/order/o1")}
+	d.fill()
+	failed, folded := 0, 0
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		if r.State == lineage.Failed {
+			failed++
+		}
+		folded += r.Folded
+		if r.Rest && strings.Contains(r.Text, "handled, rejected or cancelled") {
+			t.Errorf("a row says %q of events of which some were not read", r.Text)
+		}
+	}
+	if failed != 6 || len(d.Rows) > 40 || d.Cut != 0 || len(d.Rows)+folded < 667 {
+		t.Errorf("%d rows, with %d failed, %d folded, and %d cut", len(d.Rows), failed, folded, d.Cut)
+	}
+}
+
+// A commit of six hundred runs is a few lines, and why a node is needed through forty readers is a sentence.
+func TestSpace_ALargeCommitIsAFewLines(t *testing.T) {
+	e := &history.Entry{Steps: make([]history.Step, 600)}
+	if got := stepsOf(e); len(got.Steps) != mostSteps || got.More != 600-mostSteps {
+		t.Errorf("%d steps, %d more", len(got.Steps), got.More)
+	}
+	s := history.Step{Changes: make([]history.Place, 300), More: 7}
+	if got := changesOf(s); len(got.Changes) != mostChanges || got.More != 307-mostChanges {
+		t.Errorf("%d changes, %d more", len(got.Changes), got.More)
+	}
+	var chain []string
+	for i := range 40 {
+		chain = append(chain, fmt.Sprint("n", i))
+	}
+	const want = "read by n0, which is read by n1, which is read by n2, and so on: 36 readers later by n39"
+	if got := needOf("read by " + strings.Join(chain, ", which is read by ")); got != want {
+		t.Error(got)
+	}
+	if short := "read by a, which is read by b"; needOf(short) != short {
+		t.Error(needOf(short))
+	}
+}
+
+// What a commit has sent is grouped: an event to three hundred spaces is one line.
+func TestSpace_ManySendsAreOneLine(t *testing.T) {
+	s := history.Step{}
+	for i := range 300 {
+		s.Sends = append(s.Sends, history.SentEvent{EventRef: history.EventRef{Space: fmt.Sprint("s", i%40), Stream: "pick"}})
+	}
+	s.Sends = append(s.Sends, history.SentEvent{EventRef: history.EventRef{Space: "here", Stream: "pick"}})
+	for i := range 20 {
+		s.Sends = append(s.Sends, history.SentEvent{EventRef: history.EventRef{Space: "here", Stream: "ring"}, Timer: fmt.Sprint("t", i)})
+	}
+	list := sendsOf("here", s)
+	if len(list.Groups) != mostSendGroups || list.More != 10 {
+		t.Errorf("%d lines, %d more", len(list.Groups), list.More)
+	}
+	if g := list.Groups[0]; g.Count != 300 || len(g.Spaces) != mostSendSpaces || g.More != 34 {
+		t.Errorf("%+v", g)
+	}
+}
+
+// A page refers to one style sheet, one script that holds nothing up, and an icon, all of its own host; together they are small, and a browser may
+// keep them.
+func TestAssets_AreFewAndSmall(t *testing.T) {
+	w := start(t, -1, gateway.Config{})
+	_, text := w.get("/")
+	var files []string
+	size := 0
+	for _, tag := range loads.FindAllStringSubmatch(text, -1) {
+		files = append(files, tag[1])
+		if !strings.HasPrefix(tag[2], "/-/assets/") {
+			t.Errorf("the page loads %s", tag[2])
+			continue
+		}
+		if tag[1] == "script" && !strings.Contains(tag[0], " defer") {
+			t.Errorf("%s holds the first paint up", tag[0])
+		}
+		answer, body := w.get(tag[2], "Accept-Encoding", "gzip")
+		if answer.StatusCode != 200 || !strings.Contains(answer.Header.Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %s, %s", tag[2], answer.Status, answer.Header.Get("Cache-Control"))
+		}
+		size += len(body)
+	}
+	slices.Sort(files)
+	if !slices.Equal(files, []string{"link", "link", "script"}) {
+		t.Errorf("the page loads %v", files)
+	}
+	if size == 0 || size > 24<<10 {
+		t.Errorf("the style sheet, the script and the icon have %d bytes", size)
+	}
+}
+
+// loads finds what a page loads.
+var loads = regexp.MustCompile(`<(link|script|img|iframe|video|object)\b[^>]*(?:src|href)="([^"]*)"[^>]*>`)
