@@ -99,6 +99,11 @@ func TestIngress_AnEventTakesEffectOnce(t *testing.T) {
 	if again := post("s/streams/add", "", "evt_1.2/3", "1"); !strings.HasPrefix(hashed, `202 {"duplicate":false,"event":"-key-`) || again != strings.Replace(hashed, "false", "true", 1) {
 		t.Errorf("a key with other characters: %s, and again: %s", hashed, again)
 	}
+	for _, path := range []string{"s/streams/add", "s/streams/add?wait=receipt"} {
+		if got := post(path, "", "order-17", `{"other":1}`); !strings.HasPrefix(got, `422 {"error":"event order-17 to s/add: an event of this id was sent before, with another payload`) {
+			t.Errorf("another payload under a used key: %s", got)
+		}
+	}
 	if one, two := post("s/streams/add", "", "", "1"), post("s/streams/add", "", "", "1"); one == two || !strings.HasPrefix(one, `202 {"duplicate":false,"event":"at-`) {
 		t.Errorf("without a key: %s, %s", one, two)
 	}

@@ -56,7 +56,12 @@
 //
 //	200 {"event":"order-17","duplicate":false,"outcome":"handled","result":7}
 //
-// The status is 422 if the event was rejected by its handler or refused, has failed or expired, or was cancelled; "outcome" and "error" say how and
+// The status is 422, without an "outcome", if an event was sent under that key before, with another payload: nothing is stored, and the
+// earlier event counts.
+//
+//	422 {"error":"event order-17 to shop/pay: an event of this id was sent before, with another payload; ..."}
+//
+// The status is 422 as well if the event was rejected by its handler or refused, has failed or expired, or was cancelled; "outcome" and "error" say how and
 // why. A rejection has "code" and, if its handler has given some, "data" as well:
 //
 //	422 {"event":"order-17","duplicate":false,"outcome":"rejected","code":"full","error":"no place is left","data":{"free":0}}
