@@ -169,7 +169,7 @@ type SendResult struct {
 }
 
 // ReusedIDError is the error of a call whose event was not stored, because an earlier event with another payload has its id.
-// Absent, null and zero are three payloads.
+// Absent and null count as the same payload, because clients write one for the other; zero is another one.
 type ReusedIDError struct{ Space, Stream, ID string }
 
 func (e *ReusedIDError) Error() string {
@@ -178,16 +178,19 @@ func (e *ReusedIDError) Error() string {
 }
 
 // SamePayload reports whether two messages have the same payload, whatever its form: the white space and the order of keys
-// do not matter.
+// do not matter, and a message without payload is one with null.
 func SamePayload(a, b *Message) bool {
 	if bytes.Equal(a.Payload, b.Payload) {
 		return true
 	}
-	if len(a.Payload) == 0 || len(b.Payload) == 0 {
-		return false
+	parse := func(m *Message) (Value, error) {
+		if len(m.Payload) == 0 {
+			return Null(), nil
+		}
+		return ParseValue(m.Payload)
 	}
-	v, err := ParseValue(a.Payload)
-	w, other := ParseValue(b.Payload)
+	v, err := parse(a)
+	w, other := parse(b)
 	return err == nil && other == nil && Equal(v, w)
 }
 

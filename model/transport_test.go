@@ -9,7 +9,7 @@ func TestSamePayload(t *testing.T) {
 		same bool
 	}{
 		{"", "", true},
-		{"", "null", false},
+		{"", "null", true},
 		{"null", "0", false},
 		{"0", "0.0", true},
 		{"0", "", false},

@@ -28,7 +28,7 @@ func (s *Space) Send(stream, id string, payload model.Value, notBefore time.Time
 	k := key{stream, id}
 	err = s.w.do(func() error {
 		switch was, sent := s.sent[k]; {
-		case sent && !model.Equal(was, payload):
+		case sent && !model.Equal(orNull(was), orNull(payload)):
 			return &model.ReusedIDError{Space: s.name, Stream: stream, ID: id}
 		case !sent:
 			s.sent[k] = payload
@@ -45,6 +45,13 @@ func (s *Space) Send(stream, id string, payload model.Value, notBefore time.Time
 		rc.Event = id
 	}
 	return rc, ok, err
+}
+
+func orNull(v model.Value) model.Value {
+	if v.IsAbsent() {
+		return model.Null()
+	}
+	return v
 }
 
 // Deliver puts an event into the lane of the space as if another process had stored it there, and
