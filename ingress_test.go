@@ -116,6 +116,8 @@ func TestIngress_AnEventTakesEffectOnce(t *testing.T) {
 	}
 	for body, says := range map[string]string{ // any order: each on its own
 		`{"cents": "x"}`: "cents", `7`: "object", `{"cents": -1}`: "a bid is positive",
+		`{"cents": 5, "tip": 1}`: `payload of bid: /tip: there is no such field; there is cents`, `{"cnets": 5}`: `/cnets: there is no such field`, `{}`: "/cents: the field is missing",
+		`null`: "null is here", `{"cents": null}`: "/cents: null is here; an integer is wanted", "": "nothing is here; an object is wanted",
 	} {
 		if got := post("s/streams/bid", "", "", body); !strings.HasPrefix(got, "400 ") || !strings.Contains(got, says) || !strings.Contains(got, "nothing was stored") {
 			t.Errorf("payload %s: %s, want one that says %q", body, got, says)

@@ -68,7 +68,7 @@
 //
 // The status is
 // 202, with "pending", if there is no receipt by then. What is wrong with a request is said before anything is stored: 400 for
-// names, parameters, JSON, and a payload that does not decode into the type or the schema that the handler declares; 404 if the program of the space does not handle the stream, 410 for a key that carries a time beyond the horizon
+// names, parameters, JSON, and a payload that does not fit the type or the schema that the handler declares, with the place in it; 404 if the program of the space does not handle the stream, 410 for a key that carries a time beyond the horizon
 // (settle.TimedID), 413 and 415 for the size and the type of the body. After a status of 500 or more, or no answer at all, the event may be
 // stored: send it again with the same key.
 //
