@@ -168,7 +168,8 @@ func (c *Client) Sender() *Sender { return newSender(c, 1) }
 func (c *Client) Pipeline(n int) *Sender { return newSender(c, max(n, 1)) }
 
 // Send stores an event in its space's lane and returns when it is durable. It will be handled
-// exactly once, however often it is sent. If ctx ends first, the event may or may not be stored.
+// exactly once, however often it is sent. SendResult.Duplicate reports that an event of its id was sent before: that one
+// counts, whatever its payload. If ctx ends first, the event may or may not be stored.
 func (c *Client) Send(ctx context.Context, e Outgoing) (model.SendResult, error) {
 	m, err := c.message(ctx, e)
 	if err != nil {
@@ -197,8 +198,18 @@ func (c *Client) send(ctx context.Context, m model.Message) (model.SendResult, e
 	}
 }
 
+// sendSame is send, and compares the payload with that of the event that was sent under the id before.
+func (c *Client) sendSame(ctx context.Context, m model.Message) (model.SendResult, error) {
+	r, err := c.send(ctx, m)
+	if err == nil && r.Duplicate {
+		err = history.CheckReuse(ctx, c.bus, &m)
+	}
+	return r, err
+}
+
 // Call sends an event and waits for its receipt: request and reply over a handler that takes effect
-// exactly once. Calling again with the same id returns the same receipt. If the store goes back
+// exactly once. Calling again with the same id returns the same receipt; with the same id and another
+// payload, the error is a *model.ReusedIDError. If the store goes back
 // meanwhile and loses the event, Call sends it again. The error is about the call; how the event
 // ended is in the receipt. Call blocks until ctx ends.
 func (c *Client) Call(ctx context.Context, e Outgoing) (rc *model.Receipt, err error) {
@@ -215,7 +226,7 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (rc *model.Receipt, err e
 	if err != nil {
 		return nil, ev.failed(ctx, err)
 	}
-	r, err := c.send(ctx, m)
+	r, err := c.sendSame(ctx, m)
 	if err != nil {
 		w.end()
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/settlehq/settle/cron"
 	"github.com/settlehq/settle/internal/codec"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -17,13 +18,20 @@ type events[In, Out any] struct {
 	name string
 	in   *codec.Codec[In]
 	out  *codec.Codec[Out]
+	// strict refuses payloads of which a part would be lost, nil if the kind of event is lenient.
+	strict func(Value) error
 }
 
 func newEvents[In, Out any](what, name string) events[In, Out] {
 	must(model.CheckName("stream", name))
-	return events[In, Out]{
+	e := events[In, Out]{
 		name: name, in: codecOf[In]("the payload of " + what + " " + name), out: codecOf[Out]("the result of " + what + " " + name),
 	}
+	// Settle makes the payloads of jobs and of notices itself, and adds to them.
+	if name != model.Undelivered && reflect.TypeFor[In]() != reflect.TypeFor[cron.Tick]() {
+		e.strict = codec.Strict[In]()
+	}
+	return e
 }
 
 // Name returns the name of the kind of event.
@@ -60,7 +68,11 @@ func (e events[In, Out]) handle(p *Program, handle func(tx *Tx, in In) (Out, err
 type checker interface{ Check() error }
 
 func (e events[In, Out]) payload(ev *Event) (in In, err error) {
-	if in, err = e.in.Decode(ev.Payload); err != nil {
+	in, err = e.in.Decode(ev.Payload)
+	if err == nil && e.strict != nil {
+		err = e.strict(ev.Payload)
+	}
+	if err != nil {
 		return in, fmt.Errorf("payload of %s: %w", e.name, err)
 	}
 	c, ok := any(in).(checker)

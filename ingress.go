@@ -79,7 +79,10 @@ func (in *ingress) Send(ctx context.Context, e *gateway.Event) (id string, dupli
 	if m, err = c.own(ctx, m); err != nil {
 		return "", false, expired(err)
 	}
-	r, err := c.send(ctx, m)
+	r, err := c.sendSame(ctx, m)
+	if _, is := errors.AsType[*model.ReusedIDError](err); is {
+		err = &model.ServiceError{Code: http.StatusUnprocessableEntity, Text: err.Error()}
+	}
 	return out.ID.text, r.Duplicate, err
 }
 

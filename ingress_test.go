@@ -99,6 +99,11 @@ func TestIngress_AnEventTakesEffectOnce(t *testing.T) {
 	if again := post("s/streams/add", "", "evt_1.2/3", "1"); !strings.HasPrefix(hashed, `202 {"duplicate":false,"event":"-key-`) || again != strings.Replace(hashed, "false", "true", 1) {
 		t.Errorf("a key with other characters: %s, and again: %s", hashed, again)
 	}
+	for _, path := range []string{"s/streams/add", "s/streams/add?wait=receipt"} {
+		if got := post(path, "", "order-17", `{"other":1}`); !strings.HasPrefix(got, `422 {"error":"event order-17 to s/add: an event of this id was sent before, with another payload`) {
+			t.Errorf("another payload under a used key: %s", got)
+		}
+	}
 	if one, two := post("s/streams/add", "", "", "1"), post("s/streams/add", "", "", "1"); one == two || !strings.HasPrefix(one, `202 {"duplicate":false,"event":"at-`) {
 		t.Errorf("without a key: %s, %s", one, two)
 	}
@@ -111,6 +116,8 @@ func TestIngress_AnEventTakesEffectOnce(t *testing.T) {
 	}
 	for body, says := range map[string]string{ // any order: each on its own
 		`{"cents": "x"}`: "cents", `7`: "object", `{"cents": -1}`: "a bid is positive",
+		`{"cents": 5, "tip": 1}`: `payload of bid: /tip: there is no such field; there is cents`, `{"cnets": 5}`: `/cnets: there is no such field`, `{}`: "/cents: the field is missing",
+		`null`: "null is here", `{"cents": null}`: "/cents: null is here; an integer is wanted", "": "nothing is here; an object is wanted",
 	} {
 		if got := post("s/streams/bid", "", "", body); !strings.HasPrefix(got, "400 ") || !strings.Contains(got, says) || !strings.Contains(got, "nothing was stored") {
 			t.Errorf("payload %s: %s, want one that says %q", body, got, says)

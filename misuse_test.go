@@ -3,6 +3,7 @@ package settle_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,5 +232,60 @@ func TestMisuse_AnEventToNoSpaceFailsItsHandler(t *testing.T) {
 	}
 	if rc := s.Send("ask", "other"); rc.Outcome != model.Handled {
 		t.Errorf("the event is %s: %s", rc.Outcome, rc.Error)
+	}
+}
+
+// A transaction, view or draft that is kept and used after its call panics in words. In the function of a later call the panic fails
+// that call's event; in a goroutine of the application it is the goroutine's.
+func TestMisuse_ATransactionThatIsKeptPanicsWithWords(t *testing.T) {
+	const want = "valid only during the call"
+	cell, double, copied := settle.NewCell[int]("cell"), settle.NewDerived[int]("double"), settle.NewCell[int]("copied")
+	set, use, run := settle.NewStream[int]("set"), settle.NewStream[string]("use"), settle.NewTrigger("run")
+	kept := map[string]func(){}
+	said, ended := make(chan string, 100), make(chan struct{})
+	p := settle.NewProgram("shop")
+	set.Handle(p, func(tx *settle.Tx, n int) error {
+		kept["tx"] = func() { cell.Set(tx, -1) }
+		cell.Set(tx, n)
+		return nil
+	})
+	double.Compute(p, func(v *settle.View) (int, error) {
+		kept["view"] = func() { cell.Get(v) }
+		return 2 * cell.Get(v), nil
+	})
+	p.Materialize("copy", func(d *settle.Draft) error {
+		kept["draft"] = func() { copied.Set(d, -1) }
+		copied.Set(d, double.Get(d))
+		return nil
+	}, []settle.Place{copied})
+	use.Handle(p, func(tx *settle.Tx, what string) error {
+		cell.Set(tx, 100)
+		kept[what]()
+		return nil
+	})
+	run.Handle(p, func(tx *settle.Tx) error {
+		cell.Set(tx, 3)
+		go func() {
+			defer func() { said <- fmt.Sprint(recover()) }()
+			<-ended
+			cell.Set(tx, -1)
+		}()
+		return nil
+	})
+	w := settletest.New(t, p)
+	s := w.Space("s")
+	settletest.Send(s, set, 2)
+	for _, what := range []string{"tx", "view", "draft"} {
+		if rc := s.Send("use", what); rc.Outcome != model.Failed || !strings.Contains(rc.Error, want) {
+			t.Errorf("with a %s that was kept the event is %s: %s", what, rc.Outcome, rc.Error)
+		}
+	}
+	settletest.Send(s, run, struct{}{})
+	close(ended)
+	if got := <-said; !strings.Contains(got, want) {
+		t.Errorf("the goroutine says %s", got)
+	}
+	if got := []int{cell.Get(s), double.Get(s), copied.Get(s)}; !slices.Equal(got, []int{3, 6, 6}) {
+		t.Errorf("the documents are %v", got)
 	}
 }

@@ -44,7 +44,7 @@ type Event = model.Event
 //   - [space.Tx.Group] is for ChangeGroup, [space.Tx.Log] writes a line for the operator
 //   - [space.Tx.Fail], [space.Tx.Err]: an error that fails the transaction, whatever else the function does
 //
-// It is valid during the call that it was passed to and must not be retained.
+// It is valid during the call that it was passed to: any use after that panics, and so fails the event of the handler that makes it.
 type Tx = space.Tx
 
 // Transient marks an error as retryable. An event gets five attempts, 25 ms apart at first and

@@ -180,10 +180,13 @@ func TestTrigger_HasNoPayloadAndNoResult(t *testing.T) {
 		return nil
 	})
 	s := settletest.New(t, p).Space("s")
-	for _, payload := range []any{nil, map[string]int{"n": 1}} {
+	for _, payload := range []any{nil, settle.Value{}} {
 		if rc := s.Send("ring", payload); rc.Outcome != model.Handled || !rc.Result.IsAbsent() {
 			t.Errorf("an event with %v is %s, with %s: %s", payload, rc.Outcome, rc.Result, rc.Error)
 		}
+	}
+	if rc := s.Send("ring", map[string]int{"n": 1}); rc.Error != "payload of ring: /n: there is no such field; there are no fields" {
+		t.Errorf("an event with a payload is %s: %s", rc.Outcome, rc.Error)
 	}
 	if rc := settletest.Send(s, ring); rc.Error != "that is enough" {
 		t.Errorf("the event is %s: %s", rc.Outcome, rc.Error)

@@ -23,6 +23,13 @@ func NewStream[In any](name string) Stream[In] {
 	return Stream[In]{newEvents[In, struct{}]("stream", name)}
 }
 
+// Lenient returns the stream for a handler that takes what it knows of a payload: keys that In has no field for are dropped, and what is missing
+// or null is the zero value. Without it, such a payload fails the event, or is refused over HTTP (see Handle).
+func (s Stream[In]) Lenient() Stream[In] {
+	s.strict = nil
+	return s
+}
+
 // Handle registers the handler of the stream; a stream has one. It runs in a transaction: its
 // writes and sends through tx take effect together with the event's receipt, exactly once, or not at
 // all if it returns an error. It may be called more than once for one event, so it must have no other
@@ -31,7 +38,8 @@ func NewStream[In any](name string) Stream[In] {
 // Within limits how long a call may take.
 //
 // A payload that does not decode into In fails the event with an error that names the location in the
-// payload. If In or *In has a method Check() error, it is called first, and an error of it fails the event.
+// payload. So does one of which something would be lost, unless the stream is Lenient: an unknown key, null where In has no null, or the lack of a payload or
+// of a key. Fields may be missing that are pointers, a Value, or have the tag omitzero or omitempty. A Value distinguishes absent from null. If In or *In has a method Check() error, it is called first, and an error of it fails the event.
 func (s Stream[In]) Handle(p *Program, handle func(tx *Tx, in In) error, options ...HandlerOption) {
 	if handle == nil {
 		p.Handle(s.name, nil)
@@ -57,6 +65,12 @@ type Request[In, Out any] struct{ events[In, Out] }
 // NewRequest returns the request of that name. It panics like NewStream.
 func NewRequest[In, Out any](name string) Request[In, Out] {
 	return Request[In, Out]{newEvents[In, Out]("request", name)}
+}
+
+// Lenient returns the request for a handler that takes what it knows of a payload, as Stream.Lenient does.
+func (r Request[In, Out]) Lenient() Request[In, Out] {
+	r.strict = nil
+	return r
 }
 
 // Handle registers the handler of the request, as Stream.Handle does. The result is stored in the event's
@@ -87,6 +101,13 @@ type Trigger struct{ events events[struct{}, struct{}] }
 // NewTrigger returns the trigger of that name. It panics if the name is invalid.
 func NewTrigger(name string) Trigger {
 	return Trigger{newEvents[struct{}, struct{}]("trigger", name)}
+}
+
+// Lenient returns the trigger for a handler that accepts any payload, and drops it. Without it, a payload that is neither null nor an empty
+// object fails the event.
+func (t Trigger) Lenient() Trigger {
+	t.events.strict = nil
+	return t
 }
 
 // Name returns the name of the trigger.

@@ -37,7 +37,7 @@ type Writer interface {
 
 // View is the read-only view that a computation or effect has of its space and of others. The node
 // runs again when something that it read changes. A View is valid during the call that it was
-// passed to and must not be retained.
+// passed to: any use after that panics.
 //
 // It has no clock, no randomness and nothing to wait for, because the result of a computation must
 // follow from what it reads.

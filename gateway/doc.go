@@ -56,14 +56,19 @@
 //
 //	200 {"event":"order-17","duplicate":false,"outcome":"handled","result":7}
 //
-// The status is 422 if the event was rejected by its handler or refused, has failed or expired, or was cancelled; "outcome" and "error" say how and
+// The status is 422, without an "outcome", if an event was sent under that key before, with another payload: nothing is stored, and the
+// earlier event counts.
+//
+//	422 {"error":"event order-17 to shop/pay: an event of this id was sent before, with another payload; ..."}
+//
+// The status is 422 as well if the event was rejected by its handler or refused, has failed or expired, or was cancelled; "outcome" and "error" say how and
 // why. A rejection has "code" and, if its handler has given some, "data" as well:
 //
 //	422 {"event":"order-17","duplicate":false,"outcome":"rejected","code":"full","error":"no place is left","data":{"free":0}}
 //
 // The status is
 // 202, with "pending", if there is no receipt by then. What is wrong with a request is said before anything is stored: 400 for
-// names, parameters, JSON, and a payload that does not decode into the type or the schema that the handler declares; 404 if the program of the space does not handle the stream, 410 for a key that carries a time beyond the horizon
+// names, parameters, JSON, and a payload that does not fit the type or the schema that the handler declares, with the place in it; 404 if the program of the space does not handle the stream, 410 for a key that carries a time beyond the horizon
 // (settle.TimedID), 413 and 415 for the size and the type of the body. After a status of 500 or more, or no answer at all, the event may be
 // stored: send it again with the same key.
 //

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -165,6 +166,32 @@ type SendResult struct {
 	Seq uint64
 	// Duplicate reports that an event with this id is in the lane already. That counts as success.
 	Duplicate bool
+}
+
+// ReusedIDError is the error of a call whose event was not stored, because an earlier event with another payload has its id.
+// Absent and null count as the same payload, because clients write one for the other; zero is another one.
+type ReusedIDError struct{ Space, Stream, ID string }
+
+func (e *ReusedIDError) Error() string {
+	return fmt.Sprintf("event %s to %s/%s: an event of this id was sent before, with another payload; this one is not stored, and the earlier one counts. "+
+		"Give each event an id of its own; an event that is sent again has the same payload", e.ID, e.Space, e.Stream)
+}
+
+// SamePayload reports whether two messages have the same payload, whatever its form: the white space and the order of keys
+// do not matter, and a message without payload is one with null.
+func SamePayload(a, b *Message) bool {
+	if bytes.Equal(a.Payload, b.Payload) {
+		return true
+	}
+	parse := func(m *Message) (Value, error) {
+		if len(m.Payload) == 0 {
+			return Null(), nil
+		}
+		return ParseValue(m.Payload)
+	}
+	v, err := parse(a)
+	w, other := parse(b)
+	return err == nil && other == nil && Equal(v, w)
 }
 
 // StateDoc is one document in the STATE bucket.

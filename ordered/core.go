@@ -211,6 +211,7 @@ func (c *core) attempt(ev *model.Event) *ledger.Attempt {
 
 func call(h Handler, tx *Tx, ev *model.Event) (result any, err error) {
 	defer func() {
+		tx.ended = true
 		if p := recover(); p != nil {
 			err = fmt.Errorf("handler of %s panicked: %v", ev.Stream, p)
 		}

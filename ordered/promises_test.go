@@ -71,6 +71,40 @@ func TestCore_ARejectedEventHasAReceiptAndNoWrites(t *testing.T) {
 	}
 }
 
+// A handler that keeps its transaction and uses it in a later call fails the later event, in words.
+func TestTx_PanicsWithWordsAfterItsCall(t *testing.T) {
+	var first *Tx
+	c := taken(t, unitCore(t, func(tx *Tx, _ *model.Event) (any, error) {
+		if first == nil {
+			first = tx
+		}
+		return nil, first.Read("x", new(int))
+	}))
+	offered(c, 2)
+	a := c.Settle(0).Append
+	if a == nil || len(a.Commit.Txs) != 2 {
+		t.Fatalf("append %+v", a)
+	}
+	for i, want := range []model.Outcome{model.Handled, model.Failed} {
+		if rc := a.Commit.Txs[i].Receipt; rc.Outcome != want || want == model.Failed && !strings.Contains(rc.Error, "valid only during the call") {
+			t.Errorf("event %d has the receipt %+v", i+1, rc)
+		}
+	}
+	for name, use := range map[string]func(){
+		"Space": func() { first.Space() }, "Event": func() { first.Event() }, "Context": func() { first.Context() }, "Get": func() { first.Get("x") },
+		"Set": func() { first.Set("x", 1) }, "Delete": func() { first.Delete("x") }, "Send": func() { first.Send(Here, "x", 1) },
+	} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.Contains(got, "valid only during the call") {
+					t.Errorf("%s says %s", name, got)
+				}
+			}()
+			use()
+		}()
+	}
+}
+
 // An event without room in a commit is handled in the next one, and later events share commits again.
 func TestCore_AnEventWithoutRoomIsHandledInTheNextCommit(t *testing.T) {
 	c := taken(t, unitCore(t, func(tx *Tx, ev *model.Event) (any, error) {

@@ -10,29 +10,41 @@ import (
 )
 
 // Tx is the transaction in which an event is handled: the documents of its key, and the events that it sends.
-// It is valid during the call that it was passed to. An invalid operation (an invalid name, a value that does
+// It is valid during the call that it was passed to: any use after that panics. An invalid operation (an invalid name, a value that does
 // not encode to JSON) fails the event with an error that explains why.
 type Tx struct {
 	core    *core
 	attempt ledger.Attempt
 	after   map[string]model.Value
 	err     error
+	// ended reports that the call has returned.
+	ended bool
+}
+
+// open returns the core, and panics if the call has ended.
+func (t *Tx) open() *core {
+	if t.ended {
+		panic("ordered: this transaction has ended: a Tx is valid only during the call of the handler that it was passed to. " +
+			"Do not keep it in a variable, and do not use it in a goroutine or callback that runs after the call. " +
+			"Read what is needed later before the handler returns; to change documents later, send an event")
+	}
+	return t.core
 }
 
 // Space returns the key that the event belongs to.
-func (t *Tx) Space() string { return t.attempt.Event.Space }
+func (t *Tx) Space() string { t.open(); return t.attempt.Event.Space }
 
 // Event returns the event. Its ID is the same in every attempt, and unique within the key: pass it on as the
 // idempotency key of calls to other services.
-func (t *Tx) Event() *model.Event { return t.attempt.Event }
+func (t *Tx) Event() *model.Event { t.open(); return t.attempt.Event }
 
 // Context returns a context that ends when the handler must return: its limit is reached (Config.RunLimit),
 // or the key is handed over. It also ends with the call. Pass it on to whatever may block.
-func (t *Tx) Context() context.Context { return t.core.code.Context() }
+func (t *Tx) Context() context.Context { return t.open().code.Context() }
 
 // Get returns a document of the key, absent if there is none.
 func (t *Tx) Get(doc string) model.Value {
-	t.core.code.Used()
+	t.open().code.Used()
 	if v, ok := t.after[doc]; ok {
 		return v
 	}
@@ -50,7 +62,7 @@ func (t *Tx) Read(doc string, into any) error {
 
 // Set writes a document of the key: anything that encodes to JSON. An absent Value deletes it.
 func (t *Tx) Set(doc string, v any) {
-	t.core.code.Used()
+	t.open().code.Used()
 	val, err := model.Of(v)
 	if err == nil {
 		err = model.CheckName("document", doc)
@@ -90,7 +102,7 @@ var Here Target //nolint:gochecknoglobals // a constant, which a struct cannot b
 // event of the stream "undelivered", which needs no handler. Chains of events that send each other are
 // bounded: see Config.MaxChain.
 func (t *Tx) Send(to Target, stream string, payload any) {
-	t.core.code.Used()
+	t.open().code.Used()
 	key := to.space
 	if !to.other {
 		key = t.Space()

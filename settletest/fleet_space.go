@@ -1,11 +1,13 @@
 package settletest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 )
@@ -47,12 +49,21 @@ func (s *FleetSpace) post(stream, id string, v settle.Value, at time.Time) {
 	if !at.IsZero() {
 		m.NotBefore = model.NotBefore(at)
 	}
-	done := make(chan error, 1)
-	s.f.client.Send(m, func(_ model.SendResult, err error) { done <- err })
-	if err := <-done; err != nil {
+	if err := s.f.store(m); err != nil {
 		s.f.t.Fatalf("settletest: send to %s/%s: %v", s.name, stream, err)
 	}
 	s.f.posted = append(s.f.posted, posted{s.name, receipts.Key{Stream: stream, ID: id}, m.NotBefore})
+}
+
+// store stores an event. One with its id has to have the same payload, as for Call of a client.
+func (f *Fleet) store(m model.Message) error {
+	var r model.SendResult
+	done := make(chan error, 1)
+	f.client.Send(m, func(result model.SendResult, err error) { r = result; done <- err })
+	if err := <-done; err != nil || !r.Duplicate {
+		return err
+	}
+	return history.CheckReuse(context.Background(), f.client, &m)
 }
 
 // Post sends an event to a space of a fleet, and returns when it is stored. The payload is as in Call.

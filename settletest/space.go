@@ -39,7 +39,7 @@ func (s *Space) Send(stream string, payload any) model.Receipt {
 }
 
 // SendID is Send under an id. Sending again under the same id has no effect and returns the first
-// receipt.
+// receipt; with another payload it ends the test, because clients get an error.
 func (s *Space) SendID(stream string, id settle.EventID, payload any) model.Receipt {
 	s.w.t.Helper()
 	rc, _ := s.send(stream, id.String(), payload, time.Time{})

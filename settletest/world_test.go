@@ -103,6 +103,24 @@ func TestUndelivered_FailsTheTestUnlessItIsAllowed(t *testing.T) {
 }
 
 // An event that is delivered twice takes effect once.
+// Clients get an error for an id that is used with another payload, and so does a test.
+func TestSendID_WithAnotherPayloadIsAnError(t *testing.T) {
+	const want = "event e1 to s/add: an event of this id was sent before, with another payload"
+	add := settle.NewStream[int]("add")
+	p := settle.NewProgram("p")
+	add.Handle(p, func(*settle.Tx, int) error { return nil })
+	failing(t, func(tb *recorder) {
+		s := settletest.New(tb, p).Space("s")
+		settletest.SendID(s, add, settle.ID("e1"), 1)
+		settletest.SendID(s, add, settle.ID("e1"), 1)
+	}).wantNone()
+	failing(t, func(tb *recorder) {
+		s := settletest.New(tb, p).Space("s")
+		settletest.SendID(s, add, settle.ID("e1"), 1)
+		settletest.SendID(s, add, settle.ID("e1"), 2)
+	}).wantFailure(want)
+}
+
 func TestSendID_RepeatedSendsAreOneEvent(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, links()).Space("a")

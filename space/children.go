@@ -17,7 +17,8 @@ import (
 //
 // If the child exists already, its function is replaced. Variables that the function captures are not
 // tracked, so it should read whatever may change, or get another Version.
-func (t *Tx) Node(spec NodeSpec) {
+func (h *Tx) Node(spec NodeSpec) {
+	t := h.open()
 	if t.err != nil || t.rehearsal {
 		if t.preview != nil && t.err == nil {
 			if err := t.remakes(spec); err != nil {
@@ -35,7 +36,7 @@ func (t *Tx) Node(spec NodeSpec) {
 	}
 }
 
-func (t *Tx) register(spec *declaration) error {
+func (t *transaction) register(spec *declaration) error {
 	if t.node == nil {
 		return fmt.Errorf("nodes are made by computations and effects; write a document that one of them makes its children from")
 	}
@@ -70,7 +71,7 @@ func (t *Tx) register(spec *declaration) error {
 }
 
 // keep updates an existing child.
-func (t *Tx) keep(n *node, spec *declaration) error {
+func (t *transaction) keep(n *node, spec *declaration) error {
 	g := t.graph
 	switch {
 	case n == t.node || n.parent() == nil && !n.removedMeanwhile:
@@ -99,7 +100,7 @@ func (t *Tx) keep(n *node, spec *declaration) error {
 }
 
 // noteFormer saves the state of a child for the case that the run fails.
-func (t *Tx) noteFormer(n *node) {
+func (t *transaction) noteFormer(n *node) {
 	f := former{child: n, parent: n.more.parent, spec: n.spec, removedMeanwhile: n.removedMeanwhile, outdated: n.more.outdated}
 	if f.parent != nil {
 		f.parentRuns = f.parent.runs
@@ -119,7 +120,7 @@ func (n *node) descendsFrom(maker *node) bool {
 
 // makeWay removes a node of the previous program if the new program registers it with another shape, or
 // registers another node with its output.
-func (t *Tx) makeWay(spec *declaration) {
+func (t *transaction) makeWay(spec *declaration) {
 	outdated := func(n *node) bool { return n.more != nil && n.more.outdated && !n.running && n != t.node }
 	if n := t.graph.byID[spec.ID]; n != nil && outdated(n) && !t.node.descendsFrom(n) && !sameShape(n.spec, spec) {
 		t.graph.remove(n)

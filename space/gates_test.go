@@ -350,7 +350,7 @@ func (c *clockwork) advance(d time.Duration) {
 
 // readDoc is a read that the oracle observes.
 func (c *clockwork) readDoc(tx *Tx, n *clocked, doc string) int64 {
-	if tx.rehearsal || n.running == nil {
+	if tx.of.rehearsal || n.running == nil {
 		return num(tx.Get(doc))
 	}
 	n.running[doc] = true

@@ -85,7 +85,7 @@ func (h *handling) attempt(ev *model.Event) *ledger.Attempt {
 
 // callHandler runs the handler and returns the event's receipt, and the handler's error if it returned one.
 // If the handler did not succeed, its writes and sends are dropped from tx.
-func (h *handling) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) {
+func (h *handling) callHandler(tx *transaction, ev *model.Event) (*model.Receipt, error) {
 	if ev.Invalid != "" {
 		return receipts.Refused(ev, ev.Invalid), nil
 	}
@@ -120,7 +120,7 @@ func (h *handling) unhandled(ev *model.Event, rc *model.Receipt) *ledger.Attempt
 	a := &tx.attempt
 	a.Event, a.Trace, a.Receipt, a.Err, a.MayPass, a.Waits = ev, ev.Trace, rc, nil, false, false
 	if key := CancelKey(ev.Stream, ev.ID); rc.Outcome == model.Cancelled && !h.ledger.Value(CancelDoc).Get(key).IsAbsent() {
-		tx.Delete(CancelDoc, key)
+		tx.delete(CancelDoc, key)
 		if tx.err != nil { // a program that derives a document of this name keeps the mark
 			tx.drop()
 		}
@@ -157,7 +157,7 @@ func (h *handling) recorded(a *ledger.Attempt, n uint64) {
 }
 
 // applyWrites applies the writes of a transaction of a handler or of the application.
-func (h *handling) applyWrites(tx *Tx, n uint64) {
+func (h *handling) applyWrites(tx *transaction, n uint64) {
 	for _, w := range tx.after {
 		h.ledger.Note(w.doc.key.doc, w.value)
 		h.graph.change(w.doc, w.value, origin{group: tx.attempt.Group, at: n, paths: pathsIn(tx.attempt.Writes, w.doc)})
@@ -250,7 +250,7 @@ func (h *handling) dispatchSome() int {
 	return n
 }
 
-func (h *handling) addDirect(tx *Tx, by string) (uint64, error) {
+func (h *handling) addDirect(tx *transaction, by string) (uint64, error) {
 	tx.attempt.By, tx.attempt.Direct = by, true
 	n, err := h.ledger.Record(&tx.attempt.Draft)
 	if err != nil {

@@ -58,7 +58,7 @@ func (r *linkReader) run(tx *Tx) (model.Value, error) {
 	if r.shallow {
 		how = readShallow
 	}
-	v := tx.read(r.space, r.doc, r.path, how)
+	v := tx.of.read(r.space, r.doc, r.path, how)
 	r.saw = v.String()
 	if tx.Err() != nil {
 		r.saw = "round"

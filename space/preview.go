@@ -14,7 +14,7 @@ import (
 
 // preview has the results of such calls. The next write of the handler discards it.
 type preview struct {
-	of    *Tx
+	of    *transaction
 	calls map[*node]*outlook
 	// open are the calls under way, and those of their circles, as in Tarjan's search for components.
 	open []*outlook
@@ -31,7 +31,7 @@ type outlook struct {
 }
 
 // derive brings what a transaction is about to read in line with the handler's writes.
-func (t *Tx) derive(d *doc, path model.Path, shallow bool) {
+func (t *transaction) derive(d *doc, path model.Path, shallow bool) {
 	if t.preview == nil {
 		if t.node != nil || !t.hasReadersOfWrites() {
 			return
@@ -54,7 +54,7 @@ func (t *Tx) derive(d *doc, path model.Path, shallow bool) {
 }
 
 // hasReadersOfWrites reports whether any node reads a document that the transaction has written.
-func (t *Tx) hasReadersOfWrites() bool {
+func (t *transaction) hasReadersOfWrites() bool {
 	return slices.ContainsFunc(t.after, func(w docValue) bool { return len(w.doc.readers) > 0 })
 }
 
@@ -194,7 +194,7 @@ func (p *preview) call(n *node) (differs bool, err error) {
 }
 
 // remakes returns an error for a child that the previewed run of a node would have to make first.
-func (t *Tx) remakes(spec NodeSpec) error {
+func (t *transaction) remakes(spec NodeSpec) error {
 	n := t.graph.byID[spec.ID]
 	switch {
 	case n == nil || n.removed || n.parent() != t.node:

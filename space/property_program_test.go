@@ -162,10 +162,10 @@ func (fs *formulas) node(f *formula) NodeSpec {
 		v := f.eval(func(o *operand) int64 { return o.read(tx, f.index) })
 		f.write(tx, v)
 		if spec.Kind == Effect {
-			if fs.seen[tx.core] == nil {
-				fs.seen[tx.core] = map[string]int64{}
+			if fs.seen[tx.of.core] == nil {
+				fs.seen[tx.of.core] = map[string]int64{}
 			}
-			fs.seen[tx.core][spec.ID] = v
+			fs.seen[tx.of.core][spec.ID] = v
 		}
 		return model.Int(v), nil
 	}

@@ -70,7 +70,7 @@ func (r *rehearsals) repeat(n *node, v model.Value) (out []Difference) {
 
 // rehearse repeats an attempt that has ended and is not applied yet, and reports a violation if the
 // repetition differs. Nothing of the repetition is kept.
-func (r *rehearsals) rehearse(h Handler, tx *Tx, ev *model.Event, v model.Value) {
+func (r *rehearsals) rehearse(h Handler, tx *transaction, ev *model.Event, v model.Value) {
 	if !r.cfg.CheckIdempotency || tx.stale != nil || tx.missing != nil {
 		return
 	}
@@ -84,7 +84,7 @@ func (r *rehearsals) rehearse(h Handler, tx *Tx, ev *model.Event, v model.Value)
 }
 
 // attemptAgain repeats an attempt, and returns the differences from the first, whose results are tx and v.
-func (r *rehearsals) attemptAgain(h Handler, tx *Tx, ev *model.Event, v model.Value) []Difference {
+func (r *rehearsals) attemptAgain(h Handler, tx *transaction, ev *model.Event, v model.Value) []Difference {
 	r.nested++
 	again := r.begin(nil)
 	again.attempt.Event, again.rehearsal = ev, true

@@ -150,7 +150,7 @@ func (r *runner) runAgain(n *node, why causes) {
 }
 
 // concludeRun applies the changes of a successful run.
-func (r *runner) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads bool, info *RunInfo) error {
+func (r *runner) concludeRun(n *node, tx *transaction, v model.Value, why int, newReads bool, info *RunInfo) error {
 	after := tx.after
 	if d := n.own.doc; d != nil && !model.Equal(d.value, v) {
 		if n.spec.Volatile {
@@ -188,7 +188,7 @@ func (r *runner) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads b
 }
 
 // commitRun makes the changes of a run a transaction and applies it.
-func (r *runner) commitRun(n *node, tx *Tx, after []docValue, why int, newReads bool, info *RunInfo) error {
+func (r *runner) commitRun(n *node, tx *transaction, after []docValue, why int, newReads bool, info *RunInfo) error {
 	if info.Causes == nil {
 		info.Causes = r.causesOf(n, why)
 	}
@@ -220,7 +220,7 @@ func (r *runner) commitRun(n *node, tx *Tx, after []docValue, why int, newReads 
 }
 
 // addRun adds the transaction of a run to the open group, with the events that it raises.
-func (r *runner) addRun(rec *model.Tx, tx *Tx) error {
+func (r *runner) addRun(rec *model.Tx, tx *transaction) error {
 	if len(tx.attempt.Sends) == 0 {
 		return r.ledger.Add(rec)
 	}
@@ -294,7 +294,7 @@ func (r *runner) freshenMakers(n *node) {
 
 // endRemoved ends the run of a node that was removed during it, by a node that the run had pulled. Nothing of
 // the run is kept.
-func (r *runner) endRemoved(n *node, tx *Tx) {
+func (r *runner) endRemoved(n *node, tx *transaction) {
 	r.giveBack(n, tx)
 	for _, c := range tx.made {
 		r.graph.remove(c)
@@ -480,7 +480,7 @@ func writtenIn(c *model.Commit) map[string]*writtenPlaces {
 
 // giveBack undoes the registration of existing children by a run. A child that belonged to another node
 // returns to it, unless that node has run since without registering the child.
-func (r *runner) giveBack(n *node, tx *Tx) {
+func (r *runner) giveBack(n *node, tx *transaction) {
 	g := r.graph
 	for _, f := range tx.kept {
 		c := f.child
@@ -508,7 +508,7 @@ func (r *runner) giveBack(n *node, tx *Tx) {
 
 // adopt makes the children that a run registered those of its node. A run that did not complete changes
 // nothing: its new children are removed.
-func (r *runner) adopt(n *node, tx *Tx, ok bool) {
+func (r *runner) adopt(n *node, tx *transaction, ok bool) {
 	if n.more == nil {
 		return
 	}

@@ -32,7 +32,7 @@ func (v *env) read(a address, how reading) model.Value {
 	if v.tx == nil {
 		panic(failure{why: "nothing can be read here: the value must be a constant, such as 5, \"x\", {\"a\":1} or sum(1, 2)"})
 	}
-	return v.tx.read(a.space, a.doc, a.path, how)
+	return v.tx.of.read(a.space, a.doc, a.path, how)
 }
 
 // failure makes an expression end a handler or node with an error.

@@ -111,7 +111,7 @@ func parseTimer(rest string) (statement, error) {
 		return nil, err
 	}
 	return parseSending(rest, func(tx *Tx, _, stream string, v model.Value) {
-		if now := tx.Now(); tx.err == nil {
+		if now := tx.Now(); tx.Err() == nil {
 			tx.SetTimer(name, stream, now.Add(d), v)
 		}
 	})

@@ -320,7 +320,7 @@ func (a *actor) checkDerived(n *node) {
 	}
 	defer func() { _ = recover() }() // an expression that panics keeps its last output, too
 	ticks := sc.ticks
-	v, err := e.eval(sc.env(&Tx{core: a.core.runner.transactions, graph: a.core.graph, space: a.cfg.Space, lax: true, rehearsal: true}, nil))
+	v, err := e.eval(sc.env(&Tx{&transaction{core: a.core.runner.transactions, graph: a.core.graph, space: a.cfg.Space, lax: true, rehearsal: true}}, nil))
 	if ticks != sc.ticks {
 		return // its result depends on the number of calls
 	}

@@ -19,7 +19,7 @@ type sizes struct {
 }
 
 // documentsFit returns an error if a document that the transaction changes is too large to be saved.
-func (s *sizes) documentsFit(tx *Tx) error {
+func (s *sizes) documentsFit(tx *transaction) error {
 	for i := range tx.attempt.Writes {
 		w := &tx.attempt.Writes[i]
 		if at := tx.place(s.graph.local(w.Doc)); at >= 0 {
@@ -65,7 +65,7 @@ func (s *sizes) writtenSize(w *model.Write) int {
 }
 
 // roomFor reports whether a document, after the transaction's writes, has room for more bytes.
-func (s *sizes) roomFor(tx *Tx, d *doc, more int) bool {
+func (s *sizes) roomFor(tx *transaction, d *doc, more int) bool {
 	s.buffer = tx.current(d).AppendJSON(s.buffer[:0])
 	return len(s.buffer)+more <= s.most
 }

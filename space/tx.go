@@ -9,20 +9,57 @@ import (
 
 // Tx is one transaction over the documents of a space. Handlers read, write and send through it; computations
 // and effects read, and write where they have declared it. It is valid only during the call that it is passed
-// to.
+// to: any use after that panics.
 //
 // An impossible write (into a scalar, to an invalid name, to a place that the node may not write) fails the
 // whole transaction with an error; later calls then have no effect. Err returns that error.
 type Tx struct {
+	// of is nil when the call has ended. The record behind it is used again by other calls, this handle is not.
+	of *transaction
+}
+
+// ended is the text of the panic of a function that uses its transaction after its call.
+const ended = "settle: this transaction has ended: a Tx, View or Draft is valid only during the call of the function that it was passed to. " +
+	"Do not keep it in a variable, and do not use it in a goroutine or callback that runs after the call. " +
+	"Read what is needed later before the function returns; to change the space later, send an event or start an action"
+
+// open returns the transaction, and panics if its call has ended.
+func (h *Tx) open() *transaction {
+	if h.of == nil {
+		panic(ended)
+	}
+	return h.of
+}
+
+// handlesAtOnce is the number of handles that are allocated together, so that a call costs no allocation of its own.
+const handlesAtOnce = 64
+
+// hand returns the handle of a transaction for one call of a function. The caller closes it when the call has ended.
+func (s *transactions) hand(t *transaction) *Tx {
+	if len(s.handles) == 0 {
+		s.handles = make([]Tx, handlesAtOnce)
+	}
+	t.handle, s.handles = &s.handles[0], s.handles[1:]
+	t.handle.of = t
+	return t.handle
+}
+
+// close ends the use of a transaction by the function that it was passed to.
+func (h *Tx) close() { h.of.handle, h.of = nil, nil }
+
+// transaction is what a handle stands for. Its records are used again and again.
+type transaction struct {
 	overlay
 	core  *transactions
 	graph *graph
-	node  *node // nil in a handler or Transact
-	space string
-	log   readLog
-	err   error
-	made  []*node  // children that this run has added
-	kept  []former // existing children that this run has registered
+	// handle is what the function has that is being called, nil between calls.
+	handle *Tx
+	node   *node // nil in a handler or Transact
+	space  string
+	log    readLog
+	err    error
+	made   []*node  // children that this run has added
+	kept   []former // existing children that this run has registered
 
 	// stale is the first computation whose output was read while it was not up to date, missing the first
 	// foreign document that was read before it had arrived. A handler's transaction with either is abandoned
@@ -61,16 +98,17 @@ type transactions struct {
 	// refresh brings a node up to date during a run that is about to read its output.
 	refresh func(*node)
 
-	scratch []*Tx // reusable transactions, see begin
-	begun   int32 // number of transactions so far, for readLog
-	nested  int   // number of those that are active, for readLog
+	scratch []*transaction // reusable transactions, see begin
+	begun   int32          // number of transactions so far, for readLog
+	nested  int            // number of those that are active, for readLog
+	handles []Tx           // not used yet, see hand
 }
 
 // begin returns the transaction of a handler (n is nil) or of a node's run. Except for nested runs (see
 // freshen) only one is active at a time, so its buffers are reused, apart from those that a commit keeps.
-func (s *transactions) begin(n *node) *Tx {
+func (s *transactions) begin(n *node) *transaction {
 	for s.nested >= len(s.scratch) {
-		s.scratch = append(s.scratch, &Tx{core: s, graph: s.graph, space: s.cfg.Space})
+		s.scratch = append(s.scratch, &transaction{core: s, graph: s.graph, space: s.cfg.Space})
 	}
 	t := s.scratch[s.nested]
 	s.begun++
@@ -81,7 +119,7 @@ func (s *transactions) begin(n *node) *Tx {
 }
 
 // of returns the transaction whose results a draft of the ledger is.
-func (s *transactions) of(d *ledger.Draft) *Tx {
+func (s *transactions) of(d *ledger.Draft) *transaction {
 	for _, t := range s.scratch { // one, unless runs are nested
 		if &t.attempt.Draft == d {
 			return t
@@ -92,7 +130,7 @@ func (s *transactions) of(d *ledger.Draft) *Tx {
 
 // clear resets a transaction record for reuse. It resets only the fields that were used: assigning the whole
 // struct costs as much as the rest of a small run.
-func (t *Tx) clear() {
+func (t *transaction) clear() {
 	t.after = t.after[:0]
 	if t.attempt.Event != nil || t.attempt.Group != "" {
 		t.attempt.Event, t.attempt.Group = nil, ""
@@ -123,17 +161,17 @@ func (t *Tx) clear() {
 }
 
 // Space returns the name of the transaction's space.
-func (t *Tx) Space() string { return t.space }
+func (h *Tx) Space() string { return h.open().space }
 
 // Event returns the event that is being handled, nil in a node's run and in a transaction of Transact. It
 // must not be changed.
-func (t *Tx) Event() *model.Event { return t.attempt.Event }
+func (h *Tx) Event() *model.Event { return h.open().attempt.Event }
 
 // Local returns the space's variable of type T, for a package that runs programs of another language in it:
 // nested runs see what the outer run has stored. Its initial value is the zero value, and the core does not
 // use it.
 func Local[T any](t *Tx) *T {
-	h := t.core.hooks
+	h := t.open().core.hooks
 	for _, v := range h.locals {
 		if v, ok := v.(*T); ok {
 			return v
@@ -145,27 +183,29 @@ func Local[T any](t *Tx) *T {
 }
 
 // Err returns the error that keeps the transaction from committing, or nil.
-func (t *Tx) Err() error { return t.err }
+func (h *Tx) Err() error { return h.open().err }
 
 // Fail makes the transaction fail. It is for layers above that detect errors during a read or write. The
 // first error counts.
-func (t *Tx) Fail(err error) { t.fail(err) }
+func (h *Tx) Fail(err error) { h.open().fail(err) }
 
 // Declares reports whether the running node has declared in Writes or Envelope that it writes at a place of
 // this space. It is true in a handler, which may write anywhere.
-func (t *Tx) Declares(doc string, path ...string) bool {
+func (h *Tx) Declares(doc string, path ...string) bool { return h.open().declares(doc, path) }
+
+func (t *transaction) declares(doc string, path model.Path) bool {
 	if t.node == nil {
 		return true
 	}
-	within := func(a Address) bool { return a.Doc == doc && model.Path(path).HasPrefix(a.Path) }
+	within := func(a Address) bool { return a.Doc == doc && path.HasPrefix(a.Path) }
 	return slices.ContainsFunc(t.node.spec.Writes, within) || slices.ContainsFunc(t.node.spec.Envelope, within)
 }
 
 // Group assigns the transaction's changes to a change group: observers of that group are not notified of them
 // (see NodeSpec.Group). It is for clients that need no notifications of their own writes.
-func (t *Tx) Group(name string) { t.attempt.Group = name }
+func (h *Tx) Group(name string) { h.open().attempt.Group = name }
 
-func (t *Tx) fail(err error) {
+func (t *transaction) fail(err error) {
 	if t.err == nil {
 		t.err = broken{err}
 	}
@@ -173,7 +213,7 @@ func (t *Tx) fail(err error) {
 
 // waits returns the name of what the transaction read that was not up to date or not available, "" if
 // nothing.
-func (t *Tx) waits() string {
+func (t *transaction) waits() string {
 	if t.missing != nil {
 		return t.missing.key.String()
 	}
@@ -181,21 +221,23 @@ func (t *Tx) waits() string {
 }
 
 // drop discards everything that the transaction would have changed.
-func (t *Tx) drop() {
+func (t *transaction) drop() {
 	t.attempt.Writes, t.after, t.attempt.Sends, t.attempt.Cancels = nil, nil, nil, nil
 	t.notes = nil
 }
 
 // Note reports what a library does in this transaction of a handler, for traces and metrics: see HandleInfo.Notes. It has no effect on the
 // space.
-func (t *Tx) Note(kind NoteKind, name string) {
+func (h *Tx) Note(kind NoteKind, name string) {
+	t := h.open()
 	if t.core.cfg.Trace.Notes && !t.rehearsal {
 		t.notes = append(t.notes, Note{kind, name})
 	}
 }
 
 // CausedBy records the trace context in which a transaction of Transact is made: what it sends belongs to it.
-func (t *Tx) CausedBy(by model.Trace) {
+func (h *Tx) CausedBy(by model.Trace) {
+	t := h.open()
 	if t.attempt.Event == nil && t.node == nil {
 		t.attempt.Trace = by
 	}
@@ -203,12 +245,12 @@ func (t *Tx) CausedBy(by model.Trace) {
 
 // Log writes a line for the operator: a message and key-value pairs, as with log/slog. It is passed to the
 // functions registered with OnConsole, with the name of the node or event. It has no effect on the space.
-func (t *Tx) Log(message string, args ...any) { t.console(false, message, args) }
+func (h *Tx) Log(message string, args ...any) { h.open().console(false, message, args) }
 
 // Warn is Log for what an operator should look at.
-func (t *Tx) Warn(message string, args ...any) { t.console(true, message, args) }
+func (h *Tx) Warn(message string, args ...any) { h.open().console(true, message, args) }
 
-func (t *Tx) console(warning bool, message string, args []any) {
+func (t *transaction) console(warning bool, message string, args []any) {
 	if len(t.core.hooks.onConsole) == 0 || t.rehearsal {
 		return
 	}
@@ -222,14 +264,14 @@ func (t *Tx) console(warning bool, message string, args []any) {
 	notifyAll(t.core.hooks.onConsole, info)
 }
 
-func (t *Tx) used() {
+func (t *transaction) used() {
 	if f := t.core.cfg.Guard.Used; f != nil {
 		f()
 	}
 }
 
 // Guard returns the guard of the space's host. It is for layers above the core and must not be changed.
-func (t *Tx) Guard() *Guard { return &t.core.cfg.Guard }
+func (h *Tx) Guard() *Guard { return &h.open().core.cfg.Guard }
 
 // former is the state of a child before a run registered it again: its parent, the parent's number of runs,
 // and the rest that a failed run restores.

@@ -1,7 +1,10 @@
 package space
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/settlehq/settle/model"
@@ -175,4 +178,90 @@ func TestTransactIsRefusedInTheMiddleOfSettle(t *testing.T) {
 		t.Error("Transact succeeded within a handler")
 	}
 	wantValue(t, h, "x", "1")
+}
+
+// A transaction is used during the call that it was passed to. One that was kept panics in words, whatever is called
+// on it, and does nothing to the transaction that is under way.
+func TestATransactionThatIsKeptPanicsInWords(t *testing.T) {
+	kept := map[string]*Tx{}
+	p := newProgram(t).
+		handle("do", func(tx *Tx, _ *model.Event) any { kept["a handler"] = tx; tx.Set("a", 1); return nil }).
+		handle("other", func(_ *Tx, _ *model.Event) any {
+			for by, tx := range kept {
+				callsPanic(t, by, tx)
+			}
+			return nil
+		}).
+		add(NodeSpec{ID: "c", Kind: Computation, Output: "c", Run: func(tx *Tx) (model.Value, error) {
+			kept["a computation"] = tx
+			return tx.Get("a"), nil
+		}}).
+		add(NodeSpec{ID: "e", Kind: Effect, Run: func(tx *Tx) (model.Value, error) { tx.Get("c"); kept["an effect"] = tx; return model.Value{}, nil }})
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	w.send(home, "do", "e1", nil)
+	h.run()
+	if _, err := h.core.Transact("test", func(tx *Tx) error { kept["Transact"] = tx; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.core.Transact("test", func(tx *Tx) error { kept["a function that panicked"] = tx; panic("it") }); err == nil {
+		t.Fatal("no error")
+	}
+	if len(kept) != 5 {
+		t.Fatalf("kept are %v", kept)
+	}
+	w.send(home, "other", "e2", nil)
+	h.run()
+	if got := w.replica(home).DocIDs(); !slices.Equal(got, []string{"a", "c"}) {
+		t.Errorf("documents %v", got)
+	}
+}
+
+// callsPanic calls every method of a transaction.
+func callsPanic(t *testing.T, by string, tx *Tx) {
+	t.Helper()
+	v := reflect.ValueOf(tx)
+	for i := range v.NumMethod() {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.Contains(got, "valid only during the call") {
+					t.Errorf("%s of %s says %s", v.Type().Method(i).Name, by, got)
+				}
+			}()
+			f := v.Method(i)
+			var args []reflect.Value
+			for j := range f.Type().NumIn() {
+				if !f.Type().IsVariadic() || j < f.Type().NumIn()-1 {
+					args = append(args, reflect.Zero(f.Type().In(j)))
+				}
+			}
+			f.Call(args)
+		}()
+	}
+}
+
+// A function that uses the transaction of another event fails its own event, and no other.
+func TestAnEventThatUsesTheTransactionOfAnotherFails(t *testing.T) {
+	var first *Tx
+	p := newProgram(t).handle("do", func(tx *Tx, _ *model.Event) any {
+		if first == nil {
+			first = tx
+		}
+		first.Set("a", tx.Event().ID)
+		return nil
+	})
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	for _, id := range []string{"e1", "e2", "e3"} {
+		w.send(home, "do", id, nil)
+	}
+	h.run()
+	if got, want := w.replica(home).Doc("a").Value.String(), `"e1"`; got != want {
+		t.Errorf("the log says %s, want %s", got, want)
+	}
+	for id, want := range map[string]model.Outcome{"e1": model.Handled, "e2": model.Failed, "e3": model.Failed} {
+		if rc := w.receipt(home, id); rc.Outcome != want || want == model.Failed && !strings.Contains(rc.Error, "valid only during the call") {
+			t.Errorf("%s is %s: %s", id, rc.Outcome, rc.Error)
+		}
+	}
 }

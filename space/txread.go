@@ -12,42 +12,50 @@ import (
 //
 // A link on the way or at the end is followed, and becomes part of the read set as well: the node runs again
 // when the link gets another target. Links inside the value stay links.
-func (t *Tx) Get(doc string, path ...string) model.Value { return t.read("", doc, path, readDeep) }
+func (h *Tx) Get(doc string, path ...string) model.Value { return h.open().get(doc, path...) }
 
 // GetShallow reads like Get, but for a computation or effect only the shape counts: it runs again when a key
 // of the object or an element of the array is added or removed, or a scalar there changes, but not when
 // something inside does. Use only the keys and the length of the result.
-func (t *Tx) GetShallow(doc string, path ...string) model.Value {
-	return t.read("", doc, path, readShallow)
+func (h *Tx) GetShallow(doc string, path ...string) model.Value {
+	return h.open().read("", doc, path, readShallow)
 }
 
 // Peek reads without creating a dependency: the node does not run again because of the read, and the read
 // does not make anything live or bring it up to date. It is for values that do not affect the result, such as
 // the previous output.
-func (t *Tx) Peek(doc string, path ...string) model.Value { return t.read("", doc, path, readNothing) }
+func (h *Tx) Peek(doc string, path ...string) model.Value { return h.open().peek(doc, path...) }
 
 // Link reads the link at a path itself, without following it; false if there is none. A link that was found
 // in another space, through links on the way, names that space.
-func (t *Tx) Link(doc string, path ...string) (model.Link, bool) {
-	return t.read("", doc, path, readLink).AsLink()
+func (h *Tx) Link(doc string, path ...string) (model.Link, bool) {
+	return h.open().read("", doc, path, readLink).AsLink()
 }
 
 // GetFrom reads a document of another space, which is not involved in the transaction: the result is a
 // confirmed value that this runtime mirrors, and may be slightly old. A derived document that is not observed
 // in its space may be as old as its last observation; reading it makes it current there, but this read may
 // still see the old value.
-func (t *Tx) GetFrom(space, doc string, path ...string) model.Value {
-	return t.read(space, doc, path, readDeep)
+func (h *Tx) GetFrom(space, doc string, path ...string) model.Value {
+	return h.open().read(space, doc, path, readDeep)
 }
 
 // Follow reads the target of a link, in any space.
-func (t *Tx) Follow(l model.Link) model.Value { return t.read(l.Space, l.Doc, l.Path, readDeep) }
+func (h *Tx) Follow(l model.Link) model.Value { return h.open().read(l.Space, l.Doc, l.Path, readDeep) }
+
+func (t *transaction) get(doc string, path ...string) model.Value {
+	return t.read("", doc, path, readDeep)
+}
+
+func (t *transaction) peek(doc string, path ...string) model.Value {
+	return t.read("", doc, path, readNothing)
+}
 
 // maxHops bounds the links that one read follows, since links may form a circle.
 const maxHops = 32
 
 // read follows links until it has the value.
-func (t *Tx) read(space, id string, path model.Path, how reading) model.Value {
+func (t *transaction) read(space, id string, path model.Path, how reading) model.Value {
 	t.used()
 	if t.node != nil && how == readDeep && len(t.after) == 0 {
 		if v, ok := t.log.expected(space, id, path); ok {
@@ -63,7 +71,7 @@ func (t *Tx) read(space, id string, path model.Path, how reading) model.Value {
 }
 
 // resolve is read, hop by hop. It returns false after too many hops.
-func (t *Tx) resolve(space, id string, path model.Path, how reading) (v model.Value, ok bool) {
+func (t *transaction) resolve(space, id string, path model.Path, how reading) (v model.Value, ok bool) {
 	for hops := 0; hops <= maxHops; {
 		if space == t.space {
 			space = ""
@@ -113,7 +121,7 @@ func join(a, b model.Path) model.Path {
 }
 
 // find returns the record of a document, nil if there is none and the read does not need one.
-func (t *Tx) find(space, id string, how reading) *doc {
+func (t *transaction) find(space, id string, how reading) *doc {
 	if t.node != nil {
 		if how != readNothing && model.IsTaskDoc(id) {
 			t.fail(fmt.Errorf("read %s: it holds a task that exists only while it is pending, and %s %s would not learn of all changes; tell others of it in a document", id, t.node.kind, t.node.id()))
@@ -133,7 +141,7 @@ func (t *Tx) find(space, id string, how reading) *doc {
 }
 
 // present records that a document has not arrived yet.
-func (t *Tx) present(d *doc, how reading) *doc {
+func (t *transaction) present(d *doc, how reading) *doc {
 	if !d.loaded && t.missing == nil && how != readNothing {
 		t.missing = d
 	}
@@ -142,7 +150,7 @@ func (t *Tx) present(d *doc, how reading) *doc {
 
 // remember creates the record of a document at its first mention, except when a handler merely reads a
 // document of its own space.
-func (t *Tx) remember(key docKey) *doc {
+func (t *transaction) remember(key docKey) *doc {
 	if t.node == nil && key.space == "" {
 		return nil
 	}
@@ -156,7 +164,7 @@ func (t *Tx) remember(key docKey) *doc {
 // note adds the address to the dependencies of the transaction. If a node reads it for the first time, its
 // writers are brought up to date and note returns true; a handler's attempt is abandoned if one of them is
 // stale. For a link that is followed, only the target counts.
-func (t *Tx) note(d *doc, path model.Path, how reading, link bool) (looked bool) {
+func (t *transaction) note(d *doc, path model.Path, how reading, link bool) (looked bool) {
 	flat := how == readShallow && !link
 	if t.node == nil && how != readNothing && !t.rehearsal {
 		t.core.inv.reads(t.attempt.Event, d, path, flat)
@@ -177,7 +185,7 @@ func (t *Tx) note(d *doc, path model.Path, how reading, link bool) (looked bool)
 }
 
 // freshen brings the writers of an address up to date.
-func (t *Tx) freshen(d *doc, path model.Path, shallow bool) bool {
+func (t *transaction) freshen(d *doc, path model.Path, shallow bool) bool {
 	if !d.isWritten() {
 		return false
 	}
@@ -192,7 +200,7 @@ func (t *Tx) freshen(d *doc, path model.Path, shallow bool) bool {
 
 // rebase applies the transaction's writes to the present documents again: nodes that it has pulled may have
 // written to them, too.
-func (t *Tx) rebase() {
+func (t *transaction) rebase() {
 	for i := range t.after {
 		w := &t.after[i]
 		w.value = w.doc.value

@@ -14,7 +14,8 @@ import (
 // this transaction commits. An event to this space queues behind the events that are waiting now; one to
 // another space is released when the commit is durable. Config.MaxChain bounds chains of events that send
 // each other without a delay.
-func (t *Tx) Send(space, stream string, payload any, options ...SendOption) {
+func (h *Tx) Send(space, stream string, payload any, options ...SendOption) {
+	t := h.open()
 	if t.err != nil {
 		return
 	}
@@ -46,7 +47,8 @@ func ExpiresAt(at time.Time) SendOption {
 // other event, behind those that wait now. It takes effect with the transaction of the run. An effect runs again for
 // several reasons, and raises the event each time: it records what it has raised in a document that it declares in
 // Writes, or the handler recognises the repetition.
-func (t *Tx) Raise(stream string, payload any) {
+func (h *Tx) Raise(stream string, payload any) {
+	t := h.open()
 	if t.err != nil || t.rehearsal {
 		return
 	}
@@ -67,7 +69,7 @@ func (t *Tx) Raise(stream string, payload any) {
 	t.attempt.Sends = append(t.attempt.Sends, model.Send{To: t.space, Stream: stream, Payload: v})
 }
 
-func (t *Tx) makeSend(space, stream string, payload any, options []SendOption) (model.Send, error) {
+func (t *transaction) makeSend(space, stream string, payload any, options []SendOption) (model.Send, error) {
 	t.used()
 	if t.node != nil {
 		return model.Send{}, fmt.Errorf("%s %s cannot send; events are sent by handlers", t.node.kind, t.node.id())
@@ -87,7 +89,7 @@ func (t *Tx) makeSend(space, stream string, payload any, options []SendOption) (
 }
 
 // chain makes a send the next link in the chain of the event that is being handled.
-func (t *Tx) chain(s *model.Send) (err error) {
+func (t *transaction) chain(s *model.Send) (err error) {
 	if t.attempt.Event != nil {
 		s.Depth, err = lineage.Next(t.attempt.Event, t.core.cfg.MaxChain)
 	}
@@ -100,7 +102,9 @@ func (t *Tx) chain(s *model.Send) (err error) {
 //
 // It is for handlers and transactions. In a computation or effect it fails the run: those run when one of
 // their reads has changed, and the passing of time does not trigger them.
-func (t *Tx) Now() time.Time {
+func (h *Tx) Now() time.Time { return h.open().now() }
+
+func (t *transaction) now() time.Time {
 	if t.node != nil {
 		t.fail(fmt.Errorf("%s %s asks for the time: it would not run again when time passes; have a handler write the value to read", t.node.kind, t.node.id()))
 		return time.Time{}
@@ -115,7 +119,11 @@ func (t *Tx) Now() time.Time {
 // SendAt is Send for an event that must not be handled before a time. It is durable with this transaction,
 // and waits in its destination space. There it is handled when the time has come by the clock of the worker
 // that serves the space, behind the events that are queued at that moment. A past time means now.
-func (t *Tx) SendAt(space, stream string, at time.Time, payload any, options ...SendOption) {
+func (h *Tx) SendAt(space, stream string, at time.Time, payload any, options ...SendOption) {
+	h.open().sendAt(space, stream, at, payload, options)
+}
+
+func (t *transaction) sendAt(space, stream string, at time.Time, payload any, options []SendOption) {
 	if t.err != nil {
 		return
 	}
@@ -131,14 +139,15 @@ func (t *Tx) SendAt(space, stream string, at time.Time, payload any, options ...
 }
 
 // SendAfter is SendAt for a delay from Now.
-func (t *Tx) SendAfter(space, stream string, d time.Duration, payload any, options ...SendOption) {
-	if now := t.Now(); t.err == nil {
-		t.SendAt(space, stream, now.Add(d), payload, options...)
+func (h *Tx) SendAfter(space, stream string, d time.Duration, payload any, options ...SendOption) {
+	t := h.open()
+	if now := t.now(); t.err == nil {
+		t.sendAt(space, stream, now.Add(d), payload, options)
 	}
 }
 
 // wait sets the time before which a send is not handled. For a send to this space a past time has no effect.
-func (t *Tx) wait(s *model.Send, at time.Time) error {
+func (t *transaction) wait(s *model.Send, at time.Time) error {
 	if t.core.ledger.Wall() == 0 {
 		return fmt.Errorf("the host of the space has not set the time (Space.Clock)")
 	}
@@ -164,7 +173,8 @@ func (t *Tx) wait(s *model.Send, at time.Time) error {
 // SetTimer schedules an event to a stream of this space under a name: setting the same name again replaces
 // the previous timer, unless that was handled. It takes effect if and only if this transaction commits. The
 // handler of the timer's event finds the name in Event.Timer, and may set it again.
-func (t *Tx) SetTimer(name, stream string, at time.Time, payload any, options ...SendOption) {
+func (h *Tx) SetTimer(name, stream string, at time.Time, payload any, options ...SendOption) {
+	t := h.open()
 	if t.err != nil {
 		return
 	}
@@ -185,7 +195,8 @@ func (t *Tx) SetTimer(name, stream string, at time.Time, payload any, options ..
 }
 
 // CancelTimer cancels a timer with this transaction. It has no effect if the timer is not set.
-func (t *Tx) CancelTimer(name string) {
+func (h *Tx) CancelTimer(name string) {
+	t := h.open()
 	if t.err != nil {
 		return
 	}
@@ -203,7 +214,8 @@ func (t *Tx) CancelTimer(name string) {
 
 // Timer returns the time of a timer of this space, false if it is not set. The transaction sees its own
 // changes of timers. A timer that is being handled is no longer set.
-func (t *Tx) Timer(name string) (time.Time, bool) {
+func (h *Tx) Timer(name string) (time.Time, bool) {
+	t := h.open()
 	for i := range t.attempt.Sends {
 		if t.attempt.Sends[i].Timer == name && name != "" {
 			return time.UnixMilli(t.attempt.Sends[i].NotBefore).UTC(), true

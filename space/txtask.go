@@ -14,7 +14,8 @@ import (
 //
 // A pending or completed task is not started again: with the same in, nothing happens; with another, the
 // transaction fails. A failed, cancelled or forgotten task is started again.
-func (t *Tx) StartTask(action, key string, in any, options ...TaskOption) {
+func (h *Tx) StartTask(action, key string, in any, options ...TaskOption) {
+	t := h.open()
 	if t.err != nil {
 		return
 	}
@@ -26,13 +27,13 @@ func (t *Tx) StartTask(action, key string, in any, options ...TaskOption) {
 }
 
 // noteStarted reports that a task may have been started.
-func (t *Tx) noteStarted(action, key string) {
+func (t *transaction) noteStarted(action, key string) {
 	if f := t.core.cfg.Trace.TaskStarted; f != nil && !t.rehearsal {
 		f(action, key)
 	}
 }
 
-func (t *Tx) startTask(action, key string, in any, options []TaskOption) error {
+func (t *transaction) startTask(action, key string, in any, options []TaskOption) error {
 	a, err := t.handlersAction(action, key, false)
 	if err != nil {
 		return err
@@ -71,19 +72,19 @@ func (t *Tx) startTask(action, key string, in any, options []TaskOption) error {
 }
 
 // find returns a task, and where it is stored.
-func (l *taskList) find(t *Tx, key string) (spot, Task) {
+func (l *taskList) find(t *transaction, key string) (spot, Task) {
 	if !l.input {
 		doc := model.TaskDoc(l.name, key)
-		if v := t.Peek(doc); !v.IsAbsent() {
+		if v := t.peek(doc); !v.IsAbsent() {
 			return spot{doc: doc, own: true}, TaskOf(key, v)
 		}
 	}
 	at := l.shared(key)
-	return at, TaskOf(key, t.Get(at.doc, at.path...))
+	return at, TaskOf(key, t.get(at.doc, at.path...))
 }
 
 // put stores a task.
-func (l *taskList) put(t *Tx, at *spot, task *Task) {
+func (l *taskList) put(t *transaction, at *spot, task *Task) {
 	if at.own {
 		t.writeTask(at.doc, task.entry(model.F("action", l.name), model.F("key", task.Key)))
 		return
@@ -93,7 +94,8 @@ func (l *taskList) put(t *Tx, at *spot, task *Task) {
 
 // CancelTask cancels a task, unless it is done already. It reports whether it was pending. If a performer
 // completes it nevertheless, the task becomes done, and Done is called.
-func (t *Tx) CancelTask(action, key string) bool {
+func (h *Tx) CancelTask(action, key string) bool {
+	t := h.open()
 	if t.err != nil {
 		return false
 	}
@@ -112,7 +114,8 @@ func (t *Tx) CancelTask(action, key string) bool {
 }
 
 // DropTask removes a task of an action, whatever its state. A pending one is not performed any more, and its end has no effect.
-func (t *Tx) DropTask(action, key string) {
+func (h *Tx) DropTask(action, key string) {
+	t := h.open()
 	if t.err != nil {
 		return
 	}
@@ -128,18 +131,20 @@ func (t *Tx) DropTask(action, key string) {
 
 // Task returns a task of an action; its State is NoTask if there is none. A computation or an effect depends on it, and does not see tasks
 // that have documents of their own.
-func (t *Tx) Task(action, key string) Task {
+func (h *Tx) Task(action, key string) Task {
+	t := h.open()
 	list := taskList{name: action}
 	if t.node != nil {
 		at := list.shared(key)
-		return TaskOf(key, t.Get(at.doc, at.path...))
+		return TaskOf(key, t.get(at.doc, at.path...))
 	}
 	return list.task(t, key)
 }
 
 // Tasks returns the tasks of an action, wherever they are stored, sorted by key. Only handlers can list them: they come and go, and
 // a computation that depended on them would run for each.
-func (t *Tx) Tasks(action string) []Task {
+func (h *Tx) Tasks(action string) []Task {
+	t := h.open()
 	if t.node != nil {
 		t.fail(fmt.Errorf("list the tasks of %s: %s %s is not a handler", action, t.node.kind, t.node.id()))
 		return nil
@@ -150,7 +155,7 @@ func (t *Tx) Tasks(action string) []Task {
 			begun = append(begun, d)
 		}
 	}
-	return t.graph.tasksOf(action, t.Peek(action, inTasks), begun, t.current)
+	return t.graph.tasksOf(action, t.peek(action, inTasks), begun, t.current)
 }
 
 // tasksOf returns the tasks of an action: those in the shared document, and those in documents of their own, further ones included.
@@ -175,7 +180,8 @@ func (ds *documents) tasksOf(action string, shared model.Value, further []*doc, 
 
 // ForgetTask removes a task that has ended, so that its key can be used again. For an input it removes the
 // fetched value, which is fetched again when a node requests it.
-func (t *Tx) ForgetTask(name, key string) {
+func (h *Tx) ForgetTask(name, key string) {
+	t := h.open()
 	if t.err != nil {
 		return
 	}
@@ -184,7 +190,7 @@ func (t *Tx) ForgetTask(name, key string) {
 	}
 }
 
-func (t *Tx) forgetTask(name, key string) error {
+func (t *transaction) forgetTask(name, key string) error {
 	input := t.core.tasks.byName[name] != nil && t.core.tasks.byName[name].input
 	a, err := t.handlersAction(name, key, input)
 	if err != nil {
@@ -201,10 +207,10 @@ func (t *Tx) forgetTask(name, key string) error {
 }
 
 // remove removes an entry, but remembers its number for nextN.
-func (l *taskList) remove(t *Tx, at *spot, task Task) {
+func (l *taskList) remove(t *transaction, at *spot, task Task) {
 	n := task.N
 	if l.input {
-		wanted, _ := t.Peek(l.pending(), task.Key).AsInt()
+		wanted, _ := t.peek(l.pending(), task.Key).AsInt()
 		n = max(n, wanted)
 		t.writeTask(l.pending(), model.Value{}, task.Key)
 	}
@@ -216,7 +222,8 @@ func (l *taskList) remove(t *Tx, at *spot, task Task) {
 
 // WantTask reads an input, and requests it if it is missing. A node must have declared ActionSpec.Wants; it
 // runs again when the input has arrived.
-func (t *Tx) WantTask(input, key string) Task {
+func (h *Tx) WantTask(input, key string) Task {
+	t := h.open()
 	if t.err != nil {
 		return Task{}
 	}
@@ -224,7 +231,7 @@ func (t *Tx) WantTask(input, key string) Task {
 	if err == nil {
 		err = checkTaskKey(key)
 	}
-	if err == nil && t.node != nil && !t.Declares(a.pending(), key) {
+	if err == nil && t.node != nil && !t.declares(a.pending(), model.Path{key}) {
 		err = fmt.Errorf("%s %s was not registered with this input; register it with settle.Using(%s); a NodeSpec has %s among its Writes", t.node.kind, t.node.id(), input, input+wantedSuffix)
 	}
 	if err != nil {
@@ -234,7 +241,7 @@ func (t *Tx) WantTask(input, key string) Task {
 	task := a.task(t, key)
 	if task.State == NoTask {
 		task.State = TaskPending
-		task.N, _ = t.Peek(a.pending(), key).AsInt()
+		task.N, _ = t.peek(a.pending(), key).AsInt()
 		if task.N == 0 {
 			task.N = a.nextN(t, 0)
 		}
@@ -247,7 +254,8 @@ func (t *Tx) WantTask(input, key string) Task {
 
 // RefreshTask requests an input to be fetched even if it is present. The previous value is read until then. A
 // fetch that is under way does not count, because it may have begun too early.
-func (t *Tx) RefreshTask(input, key string) {
+func (h *Tx) RefreshTask(input, key string) {
+	t := h.open()
 	if t.err != nil {
 		return
 	}
@@ -257,14 +265,14 @@ func (t *Tx) RefreshTask(input, key string) {
 		return
 	}
 	was := a.task(t, key)
-	wanted, _ := t.Peek(a.pending(), key).AsInt()
+	wanted, _ := t.peek(a.pending(), key).AsInt()
 	task := Task{State: TaskPending, N: a.nextN(t, max(was.N, wanted)), Out: was.Out}
 	t.writeTask(a.name, task.entry(), inTasks, key)
 	t.writeTask(a.pending(), model.Int(task.N), key)
 }
 
 // handlersAction returns an action for a call that only handlers may make.
-func (t *Tx) handlersAction(name, key string, input bool) (*taskList, error) {
+func (t *transaction) handlersAction(name, key string, input bool) (*taskList, error) {
 	a, err := t.core.tasks.find(t.core.hooks.program, name, input)
 	switch {
 	case err != nil:
@@ -275,20 +283,20 @@ func (t *Tx) handlersAction(name, key string, input bool) (*taskList, error) {
 	return a, checkTaskKey(key)
 }
 
-func (l *taskList) task(t *Tx, key string) Task {
+func (l *taskList) task(t *transaction, key string) Task {
 	_, task := l.find(t, key)
 	return task
 }
 
 // nextN returns the number of the next start of a key: above that of its last start, and above any removed
 // one. It is part of event ids, which are remembered for a long time.
-func (l *taskList) nextN(t *Tx, last int64) int64 {
-	gen, _ := t.Peek(l.name, inGeneration).AsInt()
+func (l *taskList) nextN(t *transaction, last int64) int64 {
+	gen, _ := t.peek(l.name, inGeneration).AsInt()
 	return max(gen, last) + 1
 }
 
 // writeTask writes to a document of an action; an absent value deletes.
-func (t *Tx) writeTask(doc string, v model.Value, path ...string) {
+func (t *transaction) writeTask(doc string, v model.Value, path ...string) {
 	t.tasking = true
 	t.write(model.Write{Doc: doc, Path: slices.Clone(path), Value: v, Delete: v.IsAbsent()})
 	t.tasking = false
@@ -298,8 +306,8 @@ func (t *Tx) writeTask(doc string, v model.Value, path ...string) {
 const tidyEvery = 64
 
 // tidy removes tasks that ended long ago, when their number grows.
-func (l *taskList) tidy(t *Tx) {
-	tasks := t.Peek(l.name, inTasks)
+func (l *taskList) tidy(t *transaction) {
+	tasks := t.peek(l.name, inTasks)
 	if tasks.Len()%tidyEvery != tidyEvery-1 || t.core.ledger.Wall() == 0 {
 		return
 	}
@@ -322,7 +330,7 @@ func (l *taskList) tidy(t *Tx) {
 
 // conclude handles the events of an action's stream, which report the ends of tasks and attempts. done, if
 // not nil, is called when the task has ended.
-func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) (model.Value, error) {
+func (l *taskList) conclude(t *transaction, ev *model.Event, done func(*Tx, Task) error) (model.Value, error) {
 	c, err := readCompletion(ev.Payload)
 	if err != nil {
 		return model.Value{}, fmt.Errorf("an event of action %s: %w", l.name, err)
@@ -348,7 +356,7 @@ func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) 
 	if c.Err != "" {
 		task.State, task.Err = TaskFailed, c.Err
 		if l.input {
-			task.Out = t.Peek(l.name, inTasks, c.Key, "out") // the previous value is better than none
+			task.Out = t.peek(l.name, inTasks, c.Key, "out") // the previous value is better than none
 		}
 	}
 	if l.discard {
@@ -359,14 +367,14 @@ func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) 
 	if done == nil {
 		return model.Value{}, nil
 	}
-	return model.Value{}, done(t, task)
+	return model.Value{}, done(t.handle, task)
 }
 
 // meant returns the task that an event refers to, or the reason why the event is obsolete.
-func (l *taskList) meant(t *Tx, c *Completion) (at spot, task Task, late string) {
+func (l *taskList) meant(t *transaction, c *Completion) (at spot, task Task, late string) {
 	at, task = l.find(t, c.Key)
 	if l.input {
-		if n, wanted := t.Peek(l.pending(), c.Key).AsInt(); wanted {
+		if n, wanted := t.peek(l.pending(), c.Key).AsInt(); wanted {
 			task.N, task.State = n, TaskPending
 		}
 	}
@@ -384,7 +392,7 @@ func (l *taskList) meant(t *Tx, c *Completion) (at spot, task Task, late string)
 }
 
 // end stores a task that has ended.
-func (l *taskList) end(t *Tx, at *spot, task *Task) {
+func (l *taskList) end(t *transaction, at *spot, task *Task) {
 	task.At = t.core.ledger.Wall()
 	l.put(t, at, task)
 	if l.input {
@@ -404,7 +412,7 @@ const maxTaskError = 300
 // exceeds its bound by at most a half, and still fits into a message, which has room for twice as much. In an
 // input's document, a key without an entry stays requested: it is reported again, or fetched, when there is
 // room.
-func (t *Tx) endTask(sizes *sizes, ev *model.Event, why string) {
+func (t *transaction) endTask(sizes *sizes, ev *model.Event, why string) {
 	a := t.core.tasks.byName[ev.Stream]
 	if a == nil {
 		return
@@ -420,7 +428,7 @@ func (t *Tx) endTask(sizes *sizes, ev *model.Event, why string) {
 	}
 	d := t.graph.known(at.doc)
 	d.measured = false // so the next write measures what is added here
-	if a.input && t.Peek(a.name, inTasks, task.Key).IsAbsent() && !sizes.roomFor(t, d, taskEndBytes+len(task.Key)) {
+	if a.input && t.peek(a.name, inTasks, task.Key).IsAbsent() && !sizes.roomFor(t, d, taskEndBytes+len(task.Key)) {
 		return
 	}
 	set := func(field string, v model.Value) { t.writeTask(at.doc, v, at.field(field)...) }

@@ -11,7 +11,8 @@ import (
 // Set writes a value at a path of a document; without a path it replaces the document. Objects along the path
 // are created; a link on the way is followed, one at the end is replaced. Writing an equal value has no
 // effect. v may be a model.Value or anything that encodes to JSON.
-func (t *Tx) Set(doc string, v any, path ...string) {
+func (h *Tx) Set(doc string, v any, path ...string) {
+	t := h.open()
 	val, err := model.Of(v)
 	if err != nil {
 		t.fail(fmt.Errorf("write %s%s: %w", doc, model.Path(path), err))
@@ -21,11 +22,15 @@ func (t *Tx) Set(doc string, v any, path ...string) {
 }
 
 // Delete removes the value at a path of a document, or the whole document.
-func (t *Tx) Delete(doc string, path ...string) {
+func (h *Tx) Delete(doc string, path ...string) {
+	h.open().delete(doc, path...)
+}
+
+func (t *transaction) delete(doc string, path ...string) {
 	t.write(model.Write{Doc: doc, Path: slices.Clone(path), Delete: true})
 }
 
-func (t *Tx) write(w model.Write) {
+func (t *transaction) write(w model.Write) {
 	t.used()
 	if t.err != nil {
 		return
@@ -45,7 +50,7 @@ func (t *Tx) write(w model.Write) {
 }
 
 // mayWrite refuses a write to a computation's output, and any write of a node that has declared none.
-func (t *Tx) mayWrite(d *doc, path model.Path) error {
+func (t *transaction) mayWrite(d *doc, path model.Path) error {
 	switch n := t.node; {
 	case n != nil && n == d.owner():
 		return fmt.Errorf("this document is the node's output; return its value instead")
@@ -64,7 +69,7 @@ func (t *Tx) mayWrite(d *doc, path model.Path) error {
 }
 
 // apply adds a write to the transaction unless it changes nothing.
-func (t *Tx) apply(d *doc, w model.Write) {
+func (t *transaction) apply(d *doc, w model.Write) {
 	before := t.current(d)
 	after, err := w.Apply(before)
 	if err != nil {
@@ -91,7 +96,7 @@ func (t *Tx) apply(d *doc, w model.Write) {
 // throughLinks resolves the links on the way of a write as a file system does: a link to a directory is
 // followed, and a link in the place of a file is replaced. The destination depends on the links, so they
 // count as reads: a node runs again when they change, and a handler waits until they are up to date.
-func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
+func (t *transaction) throughLinks(w *model.Write) (*doc, error) {
 	doc, path := w.Doc, w.Path
 	for hops := 0; hops <= maxHops; hops++ {
 		d, err := t.graph.ensureDoc(docKey{doc: w.Doc})
@@ -128,7 +133,7 @@ func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
 }
 
 // notOwn refuses writes to the documents of actions.
-func (t *Tx) notOwn(doc string) error {
+func (t *transaction) notOwn(doc string) error {
 	owner := t.core.tasks.owner[doc]
 	switch {
 	case t.tasking:

@@ -12,6 +12,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
@@ -116,7 +117,9 @@ func (c *sendCmd) send(ctx context.Context, io streams, b *bus.Bus, client *sett
 		return usageIfName(err)
 	}
 	if r.Duplicate && c.ID != "" { // an id made here is new: an acknowledgement was lost
-		fmt.Fprintf(io.err, "%s had been sent before; this payload was not used\n", e.ID)
+		if err := c.sameAsBefore(ctx, io, b, e); err != nil {
+			return err
+		}
 	}
 	switch {
 	case c.Wait == "receipt":
@@ -130,6 +133,24 @@ func (c *sendCmd) send(ctx context.Context, io streams, b *bus.Bus, client *sett
 	default:
 		fmt.Fprintf(io.out, "%s: stored, lane sequence %d\n", e.ID, r.Seq)
 	}
+	return nil
+}
+
+// sameAsBefore reports an event that had been sent before. If its receipt is awaited it returns an error if that had
+// another payload.
+func (c *sendCmd) sameAsBefore(ctx context.Context, io streams, b *bus.Bus, e settle.Outgoing) error {
+	if c.Wait == "none" {
+		fmt.Fprintf(io.err, "%s had been sent before; this payload was not used\n", e.ID)
+		return nil
+	}
+	m := model.Message{Space: e.Space, Stream: e.Stream, ID: model.EventIDOf(c.Principal, e.ID.String())}
+	if v, _ := model.Of(e.Payload); !v.IsAbsent() {
+		m.Payload = v.AppendJSON(nil)
+	}
+	if err := history.CheckReuse(ctx, b, &m); err != nil {
+		return err
+	}
+	fmt.Fprintf(io.err, "%s had been sent before\n", e.ID)
 	return nil
 }
 

@@ -150,9 +150,12 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	running(t)
 	want(t, 0, "o1: stored, lane sequence 1", "send", "shop", "order", `{"stolen":false}`, "--id", "o1")
 	want(t, 0, "o1: already sent | o1 had been sent before; this payload was not used", "send", "shop", "order", `{"stolen":false}`, "--id", "o1", "--wait=none")
-	want(t, 0, `o1: handled, result "ordered" | o1 had been sent before`, "send", "shop", "order", "--id", "o1", "--wait")
+	want(t, 0, `o1: handled, result "ordered" | o1 had been sent before`, "send", "shop", "order", `{"stolen": false}`, "--id", "o1", "--wait")
+	for _, wait := range []string{"--wait", "--wait=tree"} {
+		want(t, 1, "event o1 to shop/order: an event of this id was sent before, with another payload", "send", "shop", "order", `{"stolen":true}`, "--id", "o1", wait)
+	}
 	want(t, 0, `"outcome":"handled" | "event":"at-`, "send", "shop", "order", "--wait=receipt", "--json")
-	want(t, 0, `o1 had been sent before | shop/order  o1 | ├─ ✓ bank/charge | └─ ✓ depot/ship | 3 events: 3 handled; settled`, "send", "shop", "order", "--id", "o1", "--wait=tree")
+	want(t, 0, `o1 had been sent before | shop/order  o1 | ├─ ✓ bank/charge | └─ ✓ depot/ship | 3 events: 3 handled; settled`, "send", "shop", "order", `{"stolen":false}`, "--id", "o1", "--wait=tree")
 	want(t, 1, `✗ bank/charge | the card is stolen | refused | shop/undelivered | settled | settle redrive bank shop: | --stream charge | were not handled`,
 		"send", "shop", "order", `{"stolen":true,"wrap":true}`, "--id", "o2", "--wait=tree")
 

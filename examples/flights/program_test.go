@@ -133,9 +133,9 @@ func TestAFlightMayReturnToItsOrigin(t *testing.T) {
 func TestABadPayloadFailsItsEventAndChangesNothing(t *testing.T) {
 	f := start(t)
 	for _, c := range []struct{ space, stream, payload, want string }{
-		{"LAS", StreamDeparture, `null`, "payload of departure: it names no flight"},
-		{"LAS", StreamDeparture, `{"delay":1}`, "payload of departure: it names no flight"},
-		{"LAS", StreamDeparture, `{"flight":"f1","delay":1,"distance":2}`, `flight f1: destination: airport "": is empty`},
+		{"LAS", StreamDeparture, `null`, "payload of departure: null is here; an object is wanted"},
+		{"LAS", StreamDeparture, `{"flight":"","delay":1,"distance":2,"destination":"OAK"}`, "payload of departure: it names no flight"},
+		{"LAS", StreamDeparture, `{"flight":"f1","delay":1,"distance":2}`, `payload of departure: /destination: the field is missing`},
 		{"LAS", StreamDeparture, `{"flight":"f1","delay":1,"distance":2,"destination":"L.S"}`, `flight f1: destination: airport "L.S": character '.' is not allowed`},
 		{"LAS", StreamDeparture, `{"flight":"f1","delay":1,"distance":2,"destination":"nation"}`, "the space that ranks airports"},
 		{"LAS", StreamDeparture, `{"flight":"f1","delay":1.5,"distance":2,"destination":"OAK"}`, "payload of departure: /delay: a number is here; an integer is wanted"},

@@ -163,7 +163,8 @@ func TestAReadingThatCannotBeIsRefusedWithWords(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	for _, c := range []struct{ payload, want any }{
-		{map[string]any{"c": 4}, "payload of temp: it names no sensor"},
+		{map[string]any{"sensor": "", "c": 4}, "payload of temp: it names no sensor"},
+		{map[string]any{"c": 4}, "payload of temp: /sensor: the field is missing"},
 		{map[string]any{"sensor": "top", "c": 4000}, "payload of temp: sensor top: 4000 °C; a reading lies between -60 and 60"},
 		{map[string]any{"sensor": "top", "c": "cold"}, `payload of temp: /c: a string is here; a number is wanted`},
 	} {

@@ -16,7 +16,7 @@ import (
 
 // Send stores an event in the lane of the space, runs everything that follows from it at this time,
 // and returns the receipt; false if there is none yet (see Pending). Sending an id to the same
-// stream again has no effect and returns the first receipt. An empty id stands for a new one.
+// stream again has no effect and returns the first receipt; with another payload the error is a *model.ReusedIDError. An empty id stands for a new one.
 func (s *Space) Send(stream, id string, payload model.Value, notBefore time.Time) (rc model.Receipt, ok bool, err error) {
 	if id == "" {
 		s.w.nextID++
@@ -27,8 +27,11 @@ func (s *Space) Send(stream, id string, payload model.Value, notBefore time.Time
 	}
 	k := key{stream, id}
 	err = s.w.do(func() error {
-		if !s.sent[k] {
-			s.sent[k] = true
+		switch was, sent := s.sent[k]; {
+		case sent && !model.Equal(orNull(was), orNull(payload)):
+			return &model.ReusedIDError{Space: s.name, Stream: stream, ID: id}
+		case !sent:
+			s.sent[k] = payload
 			ev := model.Event{Space: s.name, Stream: stream, ID: id, Payload: payload}
 			if !notBefore.IsZero() {
 				ev.NotBefore = model.NotBefore(notBefore)
@@ -44,14 +47,21 @@ func (s *Space) Send(stream, id string, payload model.Value, notBefore time.Time
 	return rc, ok, err
 }
 
+func orNull(v model.Value) model.Value {
+	if v.IsAbsent() {
+		return model.Null()
+	}
+	return v
+}
+
 // Deliver puts an event into the lane of the space as if another process had stored it there, and
 // runs everything that follows from it at this time. An earlier event of that stream and id is
 // kept.
 func (s *Space) Deliver(ev model.Event) error {
 	k := key{ev.Stream, ev.ID}
 	return s.w.do(func() error {
-		if !s.sent[k] {
-			s.sent[k] = true
+		if _, sent := s.sent[k]; !sent {
+			s.sent[k] = ev.Payload
 			ev.Space = s.name
 			s.enqueue(ev)
 		}

@@ -25,7 +25,7 @@ type Space struct {
 	saved        model.SpaceState
 	observations map[string]space.Observation
 	lane         []model.Event
-	sent         map[key]bool
+	sent         map[key]model.Value // payloads of the events from outside
 	receipts     map[key]model.Receipt
 	failures     map[key]error  // of handlers, until their receipts are there
 	panics       map[key][]byte // of handlers: their stacks
@@ -53,7 +53,7 @@ type count struct {
 func newSpace(w *World, name string, p *space.Program) *Space {
 	return &Space{
 		w: w, name: name, program: p, observations: map[string]space.Observation{},
-		sent: map[key]bool{}, receipts: map[key]model.Receipt{}, failures: map[key]error{}, panics: map[key][]byte{},
+		sent: map[key]model.Value{}, receipts: map[key]model.Receipt{}, failures: map[key]error{}, panics: map[key][]byte{},
 		mirrors: map[string]*mirrored{}, docs: map[string]bool{}, runs: map[string]*count{},
 	}
 }

@@ -102,12 +102,17 @@ def test_problem_that_is_known():
 
 def test_letter():
     send("later")
+
+def test_id():
+    send("start", {"n": 1}, id = "e1")
+    send("start", {"n": 1}, id = "e1")
+    send("start", {"n": 2}, id = "e1")
 `)
 	results, err := RunTests(context.Background(), src, "x_test.star", TestOptions{Engine: testEngine})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"", "it is bad", "", "nothing_there"} {
+	for i, want := range []string{"", "it is bad", "", "nothing_there", "x_test.star:25:9: event e1 to test/start: an event of this id was sent before, with another payload"} {
 		r := results[i]
 		if want == "" && r.Err != nil || want != "" && (r.Err == nil || !strings.Contains(r.Err.Error(), want)) {
 			t.Errorf("%s: %v; want %q", r.Name, r.Err, want)
