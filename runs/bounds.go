@@ -11,7 +11,16 @@ type Bounds struct {
 	Starts, StartBytes int
 }
 
-var defaultBounds = Bounds{Tasks: 10_000, TaskBytes: 8 << 20, SpaceBytes: 32 << 20, Starts: 256, StartBytes: 128 << 10}
+// The usual bounds.
+const (
+	maxTasks      = 10_000
+	maxTaskBytes  = 8 << 20
+	maxLoad       = 32 << 20
+	maxStarts     = 256
+	maxStartBytes = 128 << 10
+)
+
+var defaultBounds = Bounds{Tasks: maxTasks, TaskBytes: maxTaskBytes, SpaceBytes: maxLoad, Starts: maxStarts, StartBytes: maxStartBytes}
 
 // maxSharedLoad is SpaceBytes of an action whose tasks share a document, since clients watch it.
 const maxSharedLoad = 256 << 10

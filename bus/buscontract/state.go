@@ -27,12 +27,42 @@ var stateChecks = []check{
 	{"pieces of the positions are neither documents nor observations", piecesApart},
 	{"the states of spaces are apart", statesAreApart},
 	{"a space of more than 1100 documents loads completely", manyDocuments},
+	{"a document that is stored again without a change replaces only the revision that its saver knows", keptReplacesItself},
 	{"a part of a state is the mark and one item, as they are loaded with the rest", partOfState},
 	{"a part of a state is of one moment: never an old item with a new mark", partOfOneMoment},
 	{"a lost acknowledgement of a save is a success", func(w *world) { saveInDoubt(w, DropAck) }},
 	{"a lost request of a save resolves by sending it again", func(w *world) { saveInDoubt(w, DropRequest) }},
 	{"a duplicated save is a success", func(w *world) { saveInDoubt(w, Duplicate) }},
 	{"a save whose acknowledgement was lost does not hide a newer one", overtakenSave},
+}
+
+// keptReplacesItself: an owner that was deposed must not bring back what others have changed, deleted or purged.
+func keptReplacesItself(w *world) {
+	a, b := w.connect("a"), w.connect("b")
+	docs := []model.StateDoc{doc("same", `1`, 1), doc("changed", `1`, 1), doc("deleted", `1`, 1), doc("purged", `1`, 1)}
+	w.must(a.SaveState(w.ctx, cart, docs, nil))
+	gone := model.StateDoc{Doc: "purged", Seq: 3}
+	w.must(w.save(b, cart, nil, doc("changed", `2`, 2), model.StateDoc{Doc: "deleted", Seq: 2}))
+	items := []model.StateDoc{gone}
+	w.must(b.SaveState(w.ctx, cart, items, nil))
+	w.must(b.PurgeState(w.ctx, cart, items))
+	for i := range docs {
+		docs[i].Kept, docs[i].Seq = model.Kept{Rev: docs[i].Rev, Seq: docs[i].Seq}, 10
+		err := a.SaveState(w.ctx, cart, docs[i:i+1], nil)
+		if docs[i].Doc == "same" {
+			w.must(err)
+		} else if !errors.Is(err, model.ErrOutdated) {
+			w.Errorf("%s is stored again: %v, want ErrOutdated", docs[i].Doc, err)
+		}
+	}
+	w.wantState(b, cart, "=none@0", "changed=2@2", "deleted=none@2", "same=1@10")
+	st, err := b.LoadState(w.ctx, cart)
+	w.must(err)
+	for _, d := range st.Docs {
+		if d.Doc == "same" && (d.Changed() != 1 || d.First() == 0 || d.First() >= d.Rev) {
+			w.Errorf("what was stored again is %+v, want a change at 1 and an earlier first revision", d)
+		}
+	}
 }
 
 // doc returns a document as of a log sequence.
