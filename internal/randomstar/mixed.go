@@ -68,7 +68,7 @@ var Constructs = map[string]string{
 	"for over a dict": `\.items\(\):`, "while": `while w`, "while with an action": `while small\(`, "break": `break`, "continue": `continue`, "early return": `if .*: return `,
 	"return of a call": `return (inc|add|h\d)\(`, "condition with an action": `if small\(`, "comprehension of calls": `= \[inc\(`, "augmented comprehension of calls": `\+= \[inc\(`,
 	"comprehension without calls": `\[e \+ 1 for`, "conditional expression": ` if \S+ > \S+ else `, "and": ` and loud\(`, "or": ` or loud\(`, "slice": `\[:2\]`, "index": `l\d+\[\w+\]`,
-	"division": ` // `, "nested data": `\{"a": \[`, "shared list": `(?m)^ +l\d+ = l\d+$`, "part of a value": `\.get\("a"`, "append": `\.append\(`, "lambda": `lambda `, "constant": `FIXED\[`,
+	"division": ` // `, "nested data": `\{"a": \[`, "shared list": `(?m)^ +l\d+ = l\d+$`, "part of a value": `\.get\("a"`, "append": `\.append\(`, "lambda": `lambda `, "lambda that is kept": `= lambda k`, "kept lambda that uses a variable": `= lambda k: .*\bc\d`, "call of a kept lambda": `\bf\d+\(`, "constant": `FIXED\[`,
 	"helper that changes its argument": `= grow\(`, "parallel of calls": `parallel\([a-z]`, "parallel of a list": `parallel\(\[.*\w\)(, on_error = "collect")?[\]\)]`, "parallel of a comprehension": `parallel\(\[.* for \w+ in `,
 	"parallel with a filter": `parallel\(\[.* if \w+ != 7\]`, "collected errors": `on_error = "collect"`, "attempt": `attempt\((inc|add)`, "attempt of parallel": `attempt\(parallel\(`,
 	"attempt of a helper": `attempt\(h\d`, "attempt of a retry": `attempt\(retry\(`, "retry": `retry\(`, "retry by type": `on = \["`, "backoff": `backoff`, "retry of a timeout": `retry\(timeout\(`,
@@ -89,7 +89,21 @@ var Constructs = map[string]string{
 // Mixed returns a random program of a seed with every supported construct. Its workflow has the parameter n, and calls
 // the actions inc, add, small, part and echo.
 func Mixed(seed uint64) *Source {
-	m := &mixed{Rand: rand.New(rand.NewPCG(seed, 2))}
+	return (&mixed{Rand: rand.New(rand.NewPCG(seed, 2))}).source(seed)
+}
+
+// Lambdas is Mixed with lambdas in variables. A run that has one cannot be stored, and is loaded from its inputs.
+func Lambdas(seed uint64) *Source {
+	return (&mixed{Rand: rand.New(rand.NewPCG(seed, 3)), lambdas: true}).source(seed)
+}
+
+// Capturing is Lambdas whose lambdas use any variable. A workflow has no such lambda if the variable is assigned after the
+// lambda is made, so it may be refused.
+func Capturing(seed uint64) *Source {
+	return (&mixed{Rand: rand.New(rand.NewPCG(seed, 4)), lambdas: true, capturing: true}).source(seed)
+}
+
+func (m *mixed) source(seed uint64) *Source {
 	m.lines = []string{
 		"load('actions', 'add', 'echo', 'inc', 'part', 'small')",
 		"FIXED = {\"a\": [1, 2], \"b\": 3}",
@@ -139,9 +153,13 @@ type mixed struct {
 	main    bool
 
 	ints, lists, dicts, tries, others []string // variables with a value here
+	funcs                             []string // variables with a function of a number here
+	fixed                             []string // variables with a number that are not assigned again
 	dead                              []string // names that may be used again
 	n, loops, left                    int
 	plain                             bool // statements without actions
+	lambdas                           bool // there are variables with lambdas
+	capturing                         bool // lambdas use any variable
 }
 
 func (m *mixed) line(depth int, format string, args ...any) {
@@ -151,6 +169,7 @@ func (m *mixed) line(depth int, format string, args ...any) {
 func (m *mixed) function(name, params string, ints []string, statements int) {
 	m.line(0, "def %s(%s):", name, params)
 	m.ints, m.lists, m.dicts, m.tries, m.others, m.dead, m.n, m.left = slices.Clone(ints), nil, nil, nil, nil, nil, 0, statements
+	m.funcs, m.fixed = nil, nil
 	for m.left > 0 {
 		m.statement(1)
 	}
@@ -210,6 +229,9 @@ func (m *mixed) cond() string {
 
 // int returns an expression without actions.
 func (m *mixed) int() string {
+	if len(m.funcs) > 0 && m.IntN(3) == 0 {
+		return fmt.Sprintf("%s(%s)", m.of(m.funcs), m.atom())
+	}
 	switch m.IntN(14) {
 	case 0:
 		return fmt.Sprintf("(%s + %s)", m.atom(), m.atom())
@@ -337,7 +359,7 @@ func (m *mixed) fan() (text string, size int) {
 
 // suite writes statements whose variables are out of scope afterwards.
 func (m *mixed) suite(depth, n int) {
-	was := [5][]string{m.ints, m.lists, m.dicts, m.tries, m.others}
+	was := m.scope()
 	for range n {
 		m.statement(depth)
 	}
@@ -345,15 +367,20 @@ func (m *mixed) suite(depth, n int) {
 	m.leave(was)
 }
 
-func (m *mixed) leave(was [5][]string) {
-	for i, now := range [5]*[]string{&m.ints, &m.lists, &m.dicts, &m.tries, &m.others} {
+func (m *mixed) leave(was variables) {
+	for i, now := range [...]*[]string{&m.ints, &m.lists, &m.dicts, &m.tries, &m.others, &m.funcs} {
 		m.dead = append(m.dead, (*now)[len(was[i]):]...)
 		*now = slices.Clone(was[i])
 	}
+	m.fixed = slices.Clone(was[6])
 }
 
 func (m *mixed) statement(depth int) {
 	m.left--
+	if m.lambdas && m.IntN(4) == 0 {
+		m.lambda(depth)
+		return
+	}
 	if m.plain {
 		m.without(depth)
 		return
@@ -592,11 +619,14 @@ func (m *mixed) compound(depth int) {
 	}
 }
 
-func (m *mixed) scope() [5][]string {
-	return [5][]string{slices.Clone(m.ints), slices.Clone(m.lists), slices.Clone(m.dicts), slices.Clone(m.tries), slices.Clone(m.others)}
+// variables are those with a value at some place, by their kind.
+type variables [7][]string
+
+func (m *mixed) scope() variables {
+	return variables{slices.Clone(m.ints), slices.Clone(m.lists), slices.Clone(m.dicts), slices.Clone(m.tries), slices.Clone(m.others), slices.Clone(m.funcs), slices.Clone(m.fixed)}
 }
 
-func (m *mixed) body(depth, n int, was [5][]string) {
+func (m *mixed) body(depth, n int, was variables) {
 	m.loops++
 	m.suite(depth+1, n+1)
 	m.loops--
@@ -668,6 +698,36 @@ func (m *mixed) without(depth int) {
 		}
 		m.line(depth, "%s = %s", v, e)
 		m.ints = append(m.ints, v)
+	}
+}
+
+// lambda writes a lambda that is kept, or a variable for lambdas.
+func (m *mixed) lambda(depth int) {
+	switch k := m.IntN(6); {
+	case k < 2 && m.loops == 0 && !m.capturing:
+		e, c := m.int(), m.fresh("c")
+		m.line(depth, "%s = %s", c, e)
+		m.fixed = append(m.fixed, c)
+	case k < 3:
+		d, f := m.atom(), m.fresh("f")
+		m.line(depth, "%s = lambda k, d = %s: (k + d) %% 13", f, d)
+		m.funcs = append(m.funcs, f)
+	case k < 5:
+		uses := m.fixed
+		if m.capturing {
+			uses = m.ints
+		}
+		if len(uses) == 0 {
+			return
+		}
+		body := fmt.Sprintf(m.oneOf("(k + %s) %%%% 13", "k if %s > 3 else 4", "sum([k + e for e in range(%s %%%% 3)])", "(lambda e: (e + %s) %%%% 7)(k)"), m.of(uses))
+		f := m.fresh("f")
+		m.line(depth, "%s = lambda k: "+body, f)
+		m.funcs = append(m.funcs, f)
+	case len(m.lists) > 0 && len(m.funcs) > 0:
+		over, l := m.of(m.lists), m.fresh("l")
+		m.line(depth, "%s = [%s(e) for e in %s if type(e) == \"int\"]", l, m.of(m.funcs), over)
+		m.lists = append(m.lists, l)
 	}
 }
 
