@@ -54,13 +54,15 @@ type Set struct {
 	declared map[string]*declaration
 	// shared are the actions whose tasks share a document.
 	shared map[string]bool
-	mu     sync.Mutex
-	others map[string]*workflow.Program // of graphs that spaces have stored, by version
+	// defaults are what conditions read where a document has no value, by its name.
+	defaults map[string]model.Value
+	mu       sync.Mutex
+	others   map[string]*workflow.Program // of graphs that spaces have stored, by version
 }
 
 // New returns an empty set.
 func New() *Set {
-	return &Set{byName: map[string]*Definition{}, declared: map[string]*declaration{}, shared: map[string]bool{}, others: map[string]*workflow.Program{}}
+	return &Set{byName: map[string]*Definition{}, declared: map[string]*declaration{}, shared: map[string]bool{}, defaults: map[string]model.Value{}, others: map[string]*workflow.Program{}}
 }
 
 // Add adds a workflow. Its code may call the functions.
