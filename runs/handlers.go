@@ -61,6 +61,9 @@ func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	if state := h.state(id); state != "" {
 		return h.exists(id, name, args, state)
 	}
+	if err := d.check(args); err != nil {
+		return model.Value{}, refuse(Invalid, "%s", err)
+	}
 	h.retain(name, "")
 	if err := h.create(d, id, args, origin{deadline: deadline, attributes: attributes, priority: priority}); err != nil {
 		return model.Value{}, err

@@ -386,6 +386,7 @@ func TestSchedule_SetIsRefused(t *testing.T) {
 		{`"schedule":"n","workflow":"w","every":"1h","often":1`, schedule.Invalid, "often"},
 		{`"schedule":"n","workflow":"w","every":5`, schedule.Invalid, "5 is not a duration"},
 		{`"schedule":"n","workflow":"w","every":"1h","args":[1]`, schedule.Invalid, "the arguments are [1]; they must be an object"},
+		{`"schedule":"n","workflow":"short","every":"1h","args":{"bad":1}`, schedule.Invalid, `workflow short has no argument "bad"; it has`},
 		{`"schedule":"a name","workflow":"w","every":"1h"`, schedule.Invalid, "a name"},
 		{`"schedule":"n234567890123456789012345","workflow":"w","every":"1h"`, schedule.Invalid, "at most 24"},
 		{`"workflow":"w","every":"1h"`, schedule.Invalid, "schedule"},
@@ -471,10 +472,11 @@ func TestDeclared_IsRefusedWithWords(t *testing.T) {
 		{"n", "there are no times", schedule.Definition{Workflow: "w"}, model.Value{}},
 		{"n", "no workflow \"x\"", schedule.Definition{Workflow: "x", Every: time.Hour}, model.Value{}},
 		{"n", "an object", daily, model.Int(1)},
+		{"n", `schedule n: workflow short has no argument "y"; it has x (optional)`, daily, model.Object(model.F("y", 1))},
 		{"n", "the arguments of the schedules have", daily, model.Object(model.F("x", strings.Repeat("x", maxDeclared)))},
 	} {
 		set := New()
-		g, err := compile.Compile("w.star", []byte("def run():\n    return 1\nworkflow(\"short\", run)\n"))
+		g, err := compile.Compile("w.star", []byte("def run(x = 1):\n    return 1\nworkflow(\"short\", run)\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
