@@ -3,6 +3,7 @@ package runs
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -25,6 +26,11 @@ const (
 func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	name, _ := ev.Payload.Get("workflow").AsString()
 	d := s.byName[name]
+	for _, key := range ev.Payload.Keys() {
+		if !slices.Contains(startFields, key) {
+			return model.Value{}, refuse(Invalid, "the payload has a field %.100q; the start of a run has %s", key, strings.Join(startFields, ", "))
+		}
+	}
 	if d == nil {
 		return model.Value{}, refuse(NoWorkflow, "this program has no workflow %.100q; it has %s", name, s.names())
 	}
@@ -70,6 +76,9 @@ func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	}
 	return model.Object(model.F("run", id), model.F("started", true)), nil
 }
+
+// startFields are the fields of the payload of a start.
+var startFields = []string{"answer", "args", "attributes", "deadline", "priority", "run", "workflow"}
 
 // origin is what a run has from its start, beside the arguments.
 type origin struct {
