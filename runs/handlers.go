@@ -46,7 +46,7 @@ func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	case args.IsAbsent() || args.IsNull():
 		args = model.Object()
 	case args.Kind() != model.KindObject:
-		return model.Value{}, refuse(Invalid, `the arguments are a %s; they must be an object by name, such as {"n": 1}`, args.Kind())
+		return model.Value{}, refuse(Invalid, `the arguments have the type %s; they must be an object by name, such as {"n": 1}`, args.Kind())
 	}
 	if size := len(args.String()); size > MaxValue {
 		return model.Value{}, refuse(Invalid, "the arguments have %d bytes; at most %d are possible: pass a reference to what is large", size, MaxValue)
