@@ -10,7 +10,7 @@ import (
 // A condition reads the default of a cell where the document has no value, as a handler does.
 func TestCondition_ReadsTheDefaultOfACell(t *testing.T) {
 	runTests(t, `
-gate = cell("gate", {"closed": True, "by": {"name": "nobody", "n": 0}})
+gate = cell("gate", {"closed": True, "by": {"name": "bob", "n": 0}})
 visits = cell("visits", 3)
 other = cell("gate", {"closed": False}, space = "elsewhere")
 
@@ -35,7 +35,7 @@ workflow("counted", counted)
 workflow("read", read)
 `, `
 def test_it_waits_for_what_the_default_is_not():
-    equal(send("look"), [True, "nobody", 3])
+    equal(send("look"), [True, "bob", 3])
     start_workflow("through", "r", {})
     equal(doc("run_r").state, "running")
     restart()
@@ -54,7 +54,7 @@ def test_it_compares_with_a_number_of_the_default():
 
 def test_it_reads_what_a_handler_reads():
     start_workflow("read", "r", {})
-    expect(doc("run_r").result, [True, "nobody", 3, None, None])
+    expect(doc("run_r").result, [True, "bob", 3, None, None])
 
 def test_a_value_of_another_kind_has_no_fields_of_the_default():
     send("change", {"key": "by", "value": 7})
@@ -67,7 +67,7 @@ def test_a_value_of_another_kind_has_no_fields_of_the_default():
 func TestCondition_OfADocumentWithTwoDefaultsIsRefused(t *testing.T) {
 	const cells = "a = cell(\"gate\", {\"n\": 1})\nb = cell(\"gate\", {\"n\": %s})\ndef run(): return wait(%s)\nworkflow(\"w\", run)\n"
 	for _, c := range []struct{ n, wait, want string }{
-		{"2", `lambda: get("gate", "n")`, `p.star:2:9: document gate has another default at p.star:1:9, and the condition of a wait, get("gate"), cannot tell which one counts`},
+		{"2", `lambda: get("gate", "n")`, `p.star:2:9: document gate has another default at p.star:1:9, and the condition of a wait, get("gate"), would have two values`},
 		{"1", `lambda: get("gate", "n")`, ""},
 		{"2", `"signal"`, ""},
 	} {

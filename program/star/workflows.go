@@ -196,7 +196,7 @@ func (p *Program) addDefaults(inst *instance) error {
 			continue
 		}
 		if d.other.IsValid() {
-			return errorAt(d.other, "document %s has another default at %s, and the condition of a wait, get(%q), cannot tell which one counts; write the cell with the same default", doc, d.at, doc)
+			return errorAt(d.other, "document %s has another default at %s, and the condition of a wait, get(%q), would have two values; write the cell with the same default", doc, d.at, doc)
 		}
 		p.workflows.Default(doc, d.value)
 	}
