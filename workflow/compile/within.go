@@ -240,15 +240,15 @@ func cellDocument(s syntax.Stmt) (string, bool) {
 	return lit.Value.(string), true
 }
 
-// ofPrograms are builtins of programs, which are no actions that lack a declaration.
-var ofPrograms = []string{"now", "cell", "doc", "send", "space", "event", "log", "timer", "set_timer", "task", "start_task", "start_workflow", "rfc3339", "time_of", "duration"}
+// ofPrograms are builtins of programs and modules of Starlark, which are no actions that lack a declaration.
+var ofPrograms = []string{"time", "random", "now", "cell", "doc", "send", "space", "event", "log", "timer", "set_timer", "task", "start_task", "start_workflow", "rfc3339", "time_of", "duration"}
 
 // declareAction says how a name is declared as an action.
 func declareAction(name string) string {
 	if slices.Contains(ofPrograms, name) {
 		return ""
 	}
-	return fmt.Sprintf("; declare an action at the top of the file: %s = action(%q)", name, name)
+	return fmt.Sprintf("; an action is declared at the top of the file: %s = action(%q)", name, name)
 }
 
 // available lists the names beside those of Starlark.
