@@ -42,7 +42,7 @@ type edge struct{ node, number int }
 // calls with its Builder adds nodes to the graph. The functions that it passes to Map, If, While and Check are executed in
 // the steps of runs, maybe more than once: what they return must follow from their arguments alone.
 //
-// The arguments of a run are the fields of In. A run goes on only with the version that it began with, for the
+// The arguments of a run are the fields of In; others refuse its start. A run goes on only with the version that it began with, for the
 // functions belong to it: choose another version, of letters and digits, whenever one of them changes.
 func Define[In, Out any](w *Workflows, name, version string, build func(b *Builder, in Value[In]) Value[Out]) {
 	if version == "" || strings.ContainsFunc(version, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }) {
@@ -57,7 +57,9 @@ func Define[In, Out any](w *Workflows, name, version string, build func(b *Build
 		w.note(fmt.Errorf("workflow %s: %w", name, b.err))
 		return
 	}
-	w.add(g, b.functions)
+	if w.add(g, b.functions); w.err == nil {
+		w.note(w.set.Fits(name, fits[In](name)))
+	}
 }
 
 // line returns the line outside of the builder that describes the node.

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/flow"
+	"github.com/settlehq/settle/remote"
 )
 
 const orderSource = `
@@ -75,4 +77,17 @@ func Example() {
 	// Output:
 	// order-1 paid receipt of shop/order-1/2/0 <nil>
 	// order-2 declined  <nil>
+}
+
+// An action that other processes perform has terms in place of a function.
+func ExampleWorkflows_External() {
+	p := settle.NewProgram("shop")
+	w := flow.New(p)
+	w.Starlark("ship.star", []byte("load(\"actions\", \"ship\")\ndef run(item):\n    return ship(item = item, host = \"eu1\")\nworkflow(\"ship\", run)\n"))
+	w.External("ship", settle.Timeout(time.Minute), remote.QueueBy("host"))
+	if err := w.Register(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(w.Graphs()))
+	// Output: 1
 }

@@ -74,6 +74,8 @@ func TestRuns_OperationsAndTheirRefusals(t *testing.T) {
 	check("a retry without a run", r.Retry(ctx, "a"), flow.ErrNoRun)
 	_, err = r.Start(ctx, "gate", "a", nil, flow.Attributes(map[string]any{"k": []int{1}}))
 	check("a list as an attribute", err, flow.ErrInvalid)
+	_, err = r.Start(ctx, "gate", "a", map[string]int{"m": 2})
+	check("an argument that the workflow does not have", err, flow.ErrInvalid)
 	fresh, err := r.Start(ctx, "gate", "a", map[string]int{"n": 2}, flow.Attributes(struct {
 		Customer string `json:"customer"`
 	}{"c7"}))

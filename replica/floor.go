@@ -10,12 +10,12 @@ import (
 // have earlier values of the key in its files, and restore the last of them: a value that another one has replaced is
 // not noted as removed, and a marker that was purged is. So before it purges markers, an owner stores those documents
 // again that exist and were stored before the markers. From then on every document that exists is stored at the
-// floor or after it, marks say so, and what is stored before the floor was deleted (see stale).
+// floor or after it, marks name the floor, and what is stored before the floor was deleted (see stale).
 
 // Floor returns the revision at or after which every document is stored that exists, 0 if none is known.
 func (r *Replica) Floor() uint64 { return r.floor }
 
-// RaiseFloor records that no document that exists is stored before a revision. Every later checkpoint says so.
+// RaiseFloor records that no document that exists is stored before a revision. Every later checkpoint contains it.
 func (r *Replica) RaiseFloor(rev uint64) { r.floor = max(r.floor, rev) }
 
 // StoredBefore returns the documents that exist and are stored before a revision, sorted. revs are the revisions at which

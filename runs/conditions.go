@@ -68,6 +68,7 @@ func (s *Set) watchGroup(tx *space.Tx, group string) {
 		}
 		id, hash := key[:at], key[at+1:]
 		version, _ := tx.Peek(Doc(id), "version").AsString()
+		version += s.defaultsVersion()
 		if _, err := s.programOf(tx, id); err != nil {
 			version += " missing" // it runs again when a program has it
 		}
@@ -105,7 +106,7 @@ func (s *Set) watch(tx *space.Tx, id, hash string) error {
 		if err := model.CheckName("document", path[0]); err != nil {
 			return nil, err
 		}
-		v := tx.Get(path[0], path[1:]...)
+		v := s.readWithDefault(tx, path[0], path[1:]...)
 		if err := tx.Err(); err != nil {
 			return nil, err
 		}

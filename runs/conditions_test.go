@@ -45,9 +45,9 @@ func waiting(t *testing.T, body string) *world {
 	return w
 }
 
-func (w *world) use(body string) {
+func (w *world) use(body string, options ...func(*Set) error) {
 	w.Helper()
-	w.program, w.actions = program(w.T, fmt.Sprintf(few, body))
+	w.program, w.actions = program(w.T, fmt.Sprintf(few, body), options...)
 	withDocuments(w.T, w.program)
 }
 
@@ -198,6 +198,31 @@ func TestCondition_SurvivesRestartsAndVersions(t *testing.T) {
 		t.Error(got)
 	}
 	w.noConditions("r2")
+}
+
+// A condition reads the default of a document in the program that is deployed: a run that waits sees another one.
+func TestCondition_SeesAnotherDefaultOfADeployment(t *testing.T) {
+	gate := func(closed bool) func(*Set) error {
+		return func(s *Set) error {
+			s.Default("gate", model.Object(model.F("closed", closed)))
+			return nil
+		}
+	}
+	const body = `
+    return wait(lambda: not get("gate", "closed") and "open")`
+	w := waiting(t, body)
+	w.use(body, gate(true))
+	w.begin()
+	w.start("r", "{}")
+	if got := w.outcome("r"); got != "running" {
+		t.Fatal(got)
+	}
+	w.use(body, gate(false))
+	w.begin()
+	if got := w.outcome("r"); got != `"open"` {
+		t.Error(got)
+	}
+	w.noConditions("r")
 }
 
 func TestCondition_Timeout(t *testing.T) {

@@ -60,8 +60,12 @@ func (s *Set) registerDeclared(p *space.Program) error {
 	spec, size := "", 0
 	for _, name := range slices.Sorted(maps.Keys(s.declared)) {
 		d := s.declared[name]
-		if s.byName[d.Workflow] == nil {
+		w := s.byName[d.Workflow]
+		if w == nil {
 			return fmt.Errorf("schedule %s: %s", name, s.lacks(d.Workflow))
+		}
+		if err := w.checkScheduled(d.Definition, d.args); err != nil {
+			return fmt.Errorf("schedule %s: %w", name, err)
 		}
 		spec += name + " " + d.version + "\n"
 		size += len(d.args.String())

@@ -3,6 +3,7 @@ package runs
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -25,6 +26,11 @@ const (
 func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	name, _ := ev.Payload.Get("workflow").AsString()
 	d := s.byName[name]
+	for _, key := range ev.Payload.Keys() {
+		if !slices.Contains(startFields, key) {
+			return model.Value{}, refuse(Invalid, "the payload has a field %.100q; the start of a run has %s", key, strings.Join(startFields, ", "))
+		}
+	}
 	if d == nil {
 		return model.Value{}, refuse(NoWorkflow, "this program has no workflow %.100q; it has %s", name, s.names())
 	}
@@ -40,7 +46,7 @@ func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	case args.IsAbsent() || args.IsNull():
 		args = model.Object()
 	case args.Kind() != model.KindObject:
-		return model.Value{}, refuse(Invalid, `the arguments are a %s; they must be an object by name, such as {"n": 1}`, args.Kind())
+		return model.Value{}, refuse(Invalid, `the arguments have the type %s; they must be an object by name, such as {"n": 1}`, args.Kind())
 	}
 	if size := len(args.String()); size > MaxValue {
 		return model.Value{}, refuse(Invalid, "the arguments have %d bytes; at most %d are possible: pass a reference to what is large", size, MaxValue)
@@ -61,12 +67,18 @@ func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	if state := h.state(id); state != "" {
 		return h.exists(id, name, args, state)
 	}
+	if err := d.check(args); err != nil {
+		return model.Value{}, refuse(Invalid, "%s", err)
+	}
 	h.retain(name, "")
 	if err := h.create(d, id, args, origin{deadline: deadline, attributes: attributes, priority: priority}); err != nil {
 		return model.Value{}, err
 	}
 	return model.Object(model.F("run", id), model.F("started", true)), nil
 }
+
+// startFields are the fields of the payload of a start.
+var startFields = []string{"answer", "args", "attributes", "deadline", "priority", "run", "workflow"}
 
 // origin is what a run has from its start, beside the arguments.
 type origin struct {

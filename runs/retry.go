@@ -60,7 +60,7 @@ func (s *Set) reset(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	}
 	to, is := ev.Payload.Get("step").AsInt()
 	if !is || to < 1 || to > int64(last) {
-		return model.Value{}, refuse(Invalid, `run %s has steps from 1 to %d to which it can be reset, and the payload has step %.50s: {"run": ID, "step": N}`, id, last, ev.Payload.Get("step").String())
+		return model.Value{}, refuse(Invalid, `run %s has steps from 1 to %d to which it can be reset, and the step is %.50s: {"run": ID, "step": N}`, id, last, stepText(ev.Payload.Get("step")))
 	}
 	return h.rewind(ev, id, at, int(to), &resume{From: at.n, Reset: true})
 }
@@ -427,4 +427,12 @@ func (d *driver) resume(rec *record) []workflow.Input {
 		in = append(in, workflow.Input{Now: d.now, Again: id})
 	}
 	return in
+}
+
+// stepText returns the step of a payload for a message. Clients leave out 0.
+func stepText(step model.Value) string {
+	if step.IsAbsent() {
+		return "0, or missing"
+	}
+	return step.String()
 }

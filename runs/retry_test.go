@@ -206,8 +206,6 @@ func TestRetry_OfAFailureOfCodePerformsTheActionBeforeIt(t *testing.T) {
 	if got := w.outcome("r"); got != "error Small: too small" || count(w.log, "inc(1)") != 2 {
 		t.Error(got, w.log)
 	}
-	w.start("q", `{"m":1}`)
-	w.refused(Invalid, "failed before its first action", StreamRetry, `{"run":"q"}`)
 	w.clean()
 }
 
@@ -529,6 +527,8 @@ func TestRefusal_OfEachOperation(t *testing.T) {
 		{NoWorkflow, `no workflow "x"; it has w`, StreamStart, `{"workflow":"x","run":"q"}`},
 		{NoWorkflow, `no workflow ""`, StreamStart, `{"run":"q"}`},
 		{Exists, "run r exists, with workflow w", StreamStart, `{"workflow":"w","run":"r"}`},
+		{Invalid, `workflow w has no argument "m"; it has n`, StreamStart, `{"workflow":"w","run":"q","args":{"m":1}}`},
+		{Invalid, `the payload has a field "bogus"; the start of a run has answer, args,`, StreamStart, `{"workflow":"w","run":"q","bogus":1}`},
 		{Invalid, "must be an object by name", StreamStart, `{"workflow":"w","run":"q","args":[]}`},
 		{Invalid, `run "a b"`, StreamStart, `{"workflow":"w","run":"a b"}`},
 		{Invalid, "the arguments have 131", StreamStart, `{"workflow":"w","run":"q","args":{"n":` + long + `}}`},

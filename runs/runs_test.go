@@ -218,10 +218,6 @@ func TestFailure_HasTypeAndMessage(t *testing.T) {
 	if got := w.outcome("r"); got != "error Mine: because of no 3" {
 		t.Error(got)
 	}
-	w.start("q", `{"m":1}`)
-	if got := w.outcome("q"); got != "error CodeError: run has no argument \"m\"" {
-		t.Error(got)
-	}
 	w.clean()
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"go.starlark.net/starlark"
 
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/workflow"
 	"github.com/settlehq/settle/workflow/compile"
 )
@@ -198,8 +199,26 @@ func (s *stage) cmdStart(d *datadriven.TestData) error {
 	if args == "" {
 		args = "{}"
 	}
+	if err := refusedStart(s.src, args); err != nil {
+		s.say("refused %s", err)
+		s.ended = true
+		return nil
+	}
 	s.each(func(p player) { p.begin(args) })
 	return nil
+}
+
+// refusedStart returns why a run of a file cannot be started with arguments, nil if it can.
+func refusedStart(src, args string) error {
+	g, err := compile.Compile("w.star", []byte(src))
+	if err != nil {
+		return err
+	}
+	v, err := model.ParseValue([]byte(args))
+	if err != nil {
+		return err
+	}
+	return (&Definition{Graph: g}).check(v)
 }
 
 // each makes a step in all ways, compares them, and prints what has changed.

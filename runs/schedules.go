@@ -194,8 +194,12 @@ func (s *Set) definition(in model.Value) (name string, d schedule.Definition, ar
 	if err != nil {
 		return "", d, args, schedule.Refuse(schedule.Invalid, "%s", err)
 	}
-	if s.byName[d.Workflow] == nil {
+	w := s.byName[d.Workflow]
+	if w == nil {
 		return "", d, args, schedule.Refuse(schedule.Unknown, "%s", s.lacks(d.Workflow))
+	}
+	if err := w.checkScheduled(d, args); err != nil {
+		return "", d, args, schedule.Refuse(schedule.Invalid, "%s", err)
 	}
 	return name, d, args, nil
 }

@@ -383,9 +383,12 @@ func TestSchedule_SetIsRefused(t *testing.T) {
 		{`"schedule":"n","workflow":"w","cron":"0 3 * *"`, schedule.Invalid, "it has 4 fields; write five"},
 		{`"schedule":"n","workflow":"w","cron":"0 3 * * *","zone":"Mars/Olympus"`, schedule.Invalid, "is not known"},
 		{`"schedule":"n","workflow":"w","cron":"0 3 * * *","zone":"Local"`, schedule.Invalid, "write a name"},
-		{`"schedule":"n","workflow":"w","every":"1h","often":1`, schedule.Invalid, "often"},
+		{`"schedule":"n","workflow":"w","every":"1h","often":1`, schedule.Invalid, "there is no field often"},
+		{`"schedule":"n","workflow":"w","every":"1h","start":"yesterday"`, schedule.Invalid, `start must be a time, such as "2026-11-27T03:00:00Z"`},
+		{`"schedule":"n","workflow":"w","every":"90"`, schedule.Invalid, `every: "90" is not a duration; write a text such as "90s"`},
 		{`"schedule":"n","workflow":"w","every":5`, schedule.Invalid, "5 is not a duration"},
 		{`"schedule":"n","workflow":"w","every":"1h","args":[1]`, schedule.Invalid, "the arguments are [1]; they must be an object"},
+		{`"schedule":"n","workflow":"short","every":"1h","args":{"bad":1}`, schedule.Invalid, `workflow short has no argument "bad"; it has`},
 		{`"schedule":"a name","workflow":"w","every":"1h"`, schedule.Invalid, "a name"},
 		{`"schedule":"n234567890123456789012345","workflow":"w","every":"1h"`, schedule.Invalid, "at most 24"},
 		{`"workflow":"w","every":"1h"`, schedule.Invalid, "schedule"},
@@ -471,10 +474,11 @@ func TestDeclared_IsRefusedWithWords(t *testing.T) {
 		{"n", "there are no times", schedule.Definition{Workflow: "w"}, model.Value{}},
 		{"n", "no workflow \"x\"", schedule.Definition{Workflow: "x", Every: time.Hour}, model.Value{}},
 		{"n", "an object", daily, model.Int(1)},
+		{"n", `schedule n: workflow short has no argument "y"; it has x (optional)`, daily, model.Object(model.F("y", 1))},
 		{"n", "the arguments of the schedules have", daily, model.Object(model.F("x", strings.Repeat("x", maxDeclared)))},
 	} {
 		set := New()
-		g, err := compile.Compile("w.star", []byte("def run():\n    return 1\nworkflow(\"short\", run)\n"))
+		g, err := compile.Compile("w.star", []byte("def run(x = 1):\n    return 1\nworkflow(\"short\", run)\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

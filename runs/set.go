@@ -13,6 +13,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/schedule"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/workflow"
 )
@@ -45,6 +46,8 @@ type Definition struct {
 	program   *workflow.Program
 	native    bool // it calls functions of the process
 	retention Retention
+	// fits checks the arguments of a run beyond what the graph says of them, nil if nothing more is known.
+	fits func(args jsontext.Value) error
 }
 
 // Set are the workflows of a program.
@@ -54,14 +57,16 @@ type Set struct {
 	declared map[string]*declaration
 	// shared are the actions whose tasks share a document.
 	shared map[string]bool
-	bounds Bounds
-	mu     sync.Mutex
-	others map[string]*workflow.Program // of graphs that spaces have stored, by version
+	// defaults are what conditions read where a document has no value, by its name.
+	defaults map[string]model.Value
+	bounds   Bounds
+	mu       sync.Mutex
+	others   map[string]*workflow.Program // of graphs that spaces have stored, by version
 }
 
 // New returns an empty set.
 func New() *Set {
-	return &Set{byName: map[string]*Definition{}, declared: map[string]*declaration{}, shared: map[string]bool{}, bounds: defaultBounds, others: map[string]*workflow.Program{}}
+	return &Set{byName: map[string]*Definition{}, declared: map[string]*declaration{}, shared: map[string]bool{}, defaults: map[string]model.Value{}, bounds: defaultBounds, others: map[string]*workflow.Program{}}
 }
 
 // Add adds a workflow. Its code may call the functions.
@@ -86,6 +91,36 @@ func (s *Set) Add(g *workflow.Graph, functions starlark.StringDict) (*Definition
 	d := &Definition{Name: g.Name, Version: p.Version, Graph: g, text: string(text), program: p, native: len(functions) > 0}
 	s.byName[g.Name] = d
 	return d, nil
+}
+
+// Fits sets a check of the arguments of the runs of a workflow. Its error refuses the start, and the schedule.
+func (s *Set) Fits(workflow string, check func(args jsontext.Value) error) error {
+	d := s.byName[workflow]
+	if d == nil {
+		return fmt.Errorf("there is no workflow %s", workflow)
+	}
+	d.fits = check
+	return nil
+}
+
+// check returns an error if a run of the workflow cannot begin with arguments, which are an object.
+func (d *Definition) check(args model.Value) error {
+	if err := d.Graph.CheckArguments(args.Keys()); err != nil || d.fits == nil {
+		return err
+	}
+	return d.fits(jsontext.Value(args.String()))
+}
+
+// checkScheduled is check for a schedule, which may add the time of the occurrence.
+func (d *Definition) checkScheduled(s schedule.Definition, args model.Value) error {
+	if s.TimeAs == "" {
+		return d.check(args)
+	}
+	args, err := args.Set(model.Path{s.TimeAs}, model.String(time.Time{}.Format(time.RFC3339)))
+	if err != nil {
+		return err
+	}
+	return d.check(args)
 }
 
 // Definitions returns the workflows, sorted by name.

@@ -1,7 +1,9 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -73,10 +75,28 @@ func Read(space, name string, v, lists model.Value) (*Schedule, error) {
 // ReadDefinition reads a definition that a client has sent, and checks it.
 func ReadDefinition(v model.Value) (d Definition, err error) {
 	if err = json.Unmarshal([]byte(v.String()), &d, durations, json.RejectUnknownMembers(true)); err != nil {
-		return d, fmt.Errorf("the definition cannot be read: %.300s", err.Error()) // which may quote what the client has sent
+		return d, fmt.Errorf("the definition cannot be read: %.300s", unreadable(err)) // which may quote what the client has sent
 	}
 	d.Start, d.End = utc(d.Start), utc(d.End)
 	return d, d.Check()
+}
+
+// unreadable says which field cannot be read, and why.
+func unreadable(err error) string {
+	e, is := errors.AsType[*json.SemanticError](err)
+	if !is || e.JSONPointer == "" {
+		return err.Error()
+	}
+	field := strings.TrimPrefix(string(e.JSONPointer), "/")
+	switch {
+	case errors.Is(err, json.ErrUnknownName):
+		return "there is no field " + field
+	case e.GoType == reflect.TypeFor[time.Time]():
+		return field + ` must be a time, such as "2026-11-27T03:00:00Z"`
+	case e.Err != nil:
+		return field + ": " + e.Err.Error()
+	}
+	return err.Error()
 }
 
 func utc(t time.Time) time.Time {

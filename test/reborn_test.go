@@ -96,7 +96,7 @@ func TestDeleted_AKilledServerBringsNothingBack(t *testing.T) {
 	}
 }
 
-// copyWithoutIndex copies a store as it is after its server was killed: indexes are written only now and then.
+// copyWithoutIndex copies a store as it is after its server was killed: indexes are written periodically.
 func copyWithoutIndex(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {

@@ -148,6 +148,16 @@ type Reader func(path []string) (starlark.Value, error)
 // readerKey is the local variable of a thread that has the Reader.
 const readerKey = "settle.reader"
 
+// HasConditions reports whether a run of the graph can wait for a condition of documents.
+func (g *Graph) HasConditions() bool {
+	for i := range g.Funcs {
+		if slices.ContainsFunc(g.Funcs[i].Nodes, func(n Node) bool { return n.Until != nil }) {
+			return true
+		}
+	}
+	return false
+}
+
 // Holds evaluates the condition of a wait. It returns its value if that is true, and else nil. An error is that of the condition.
 func (p *Program) Holds(fn, node int, vars jsontext.Value, read Reader) (jsontext.Value, *Failure) {
 	if fn < 0 || fn >= len(p.Graph.Funcs) || node < 0 || node >= len(p.Graph.Funcs[fn].Nodes) || p.Graph.Funcs[fn].Nodes[node].Until == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/settlehq/settle"
@@ -32,7 +33,7 @@ func (c *inName) withSchedules(ctx context.Context, io streams, space string, f 
 	}
 	return c.use(ctx, io, ofSpaces(space), func(_ *bus.Bus, client *settle.Client) error {
 		err := f(flow.SchedulesIn(client.Space(space)))
-		if r, is := errors.AsType[*flow.ScheduleRefusal](err); errors.Is(err, flow.ErrNoSchedule) || is && r.Code == schedule.Unknown {
+		if r, is := errors.AsType[*flow.ScheduleRefusal](err); errors.Is(err, flow.ErrNoSchedule) || is && r.Code == schedule.Unknown && !strings.Contains(r.Message, "no workflow") {
 			return fmt.Errorf("%w; `settle schedule list %s` lists those that it has", err, space)
 		}
 		return usageIfName(err)

@@ -75,8 +75,8 @@ type workflowStartCmd struct {
 	Space     string            `arg:"" help:"The space that the run lives in."`
 	Workflow  string            `arg:"" help:"The workflow, of the program that the space runs."`
 	Args      string            `arg:"" optional:"" name:"arguments" help:"A JSON object with the arguments by name."`
-	ID        string            `name:"id" help:"The ID of the run: to start it again has no effect. Default: a random one, which is printed." placeholder:"RUN"`
-	Deadline  time.Duration     `help:"How long the run may take; then it fails with a DeadlineError. Default: what the workflow says."`
+	ID        *string           `name:"id" help:"The ID of the run: to start it again has no effect. Default: a random one, which is printed." placeholder:"RUN"`
+	Deadline  *time.Duration    `help:"How long the run may take; then it fails with a DeadlineError. Default: what the workflow says."`
 	Priority  int               `help:"Of the calls of an action that wait in the space, those of runs with the highest priority are performed first: from -9 to 9." default:"0"`
 	Attribute map[string]string `help:"A value by which 'settle workflow list' finds the run: JSON of a number or a boolean, or else a text." placeholder:"KEY=VALUE" mapsep:"none"`
 	Wait      bool              `help:"Wait for the end, and print the result. The exit code is 1 unless the run is done."`
@@ -89,13 +89,18 @@ func (c *workflowStartCmd) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
-	if c.Deadline < 0 {
-		return usage(fmt.Errorf("the deadline is %v; it must be positive", c.Deadline))
+	if c.Deadline != nil && *c.Deadline <= 0 {
+		return usage(fmt.Errorf("the deadline is %v; it must be positive", *c.Deadline))
 	}
-	id := c.ID
-	if id == "" {
+	id := ""
+	switch {
+	case c.ID == nil:
 		id = "run-" + strings.ToLower(settle.NewID().String())
 		id = id[:min(len(id), 24)]
+	case *c.ID == "": // a variable of a shell that is not set, perhaps
+		return usage(errors.New("--id is empty; give the run an ID, or leave --id out for a random one"))
+	default:
+		id = *c.ID
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -104,8 +109,8 @@ func (c *workflowStartCmd) Run(ctx context.Context, io streams) error {
 		if c.Priority != 0 {
 			options = append(options, flow.Priority(c.Priority))
 		}
-		if c.Deadline != 0 {
-			options = append(options, flow.EndWithin(c.Deadline))
+		if c.Deadline != nil {
+			options = append(options, flow.EndWithin(*c.Deadline))
 		}
 		fresh, err := r.Start(ctx, c.Workflow, id, args, options...)
 		switch {

@@ -111,6 +111,9 @@ func TestWorkflow_UndoStepsAndDeadlines(t *testing.T) {
 	eventually(t, "because of DeadlineError: the run has not ended within 1ms", "workflow", "status", "shop", "r2")
 	want(t, 0, "r2: had failed before, and executes its undo steps; then it ends with DeadlineError: the run has not ended within 1ms; --at-once ends it now", "workflow", "cancel", "shop", "r2")
 	want(t, 0, "r2: has ended: it has failed with DeadlineError: the run has not ended within 1ms", "workflow", "cancel", "shop", "r2", "--at-once")
+	want(t, 2, "the deadline is 0s; it must be positive", "workflow", "start", "shop", "saga", `{"seat":1}`, "--deadline", "0s")
+	want(t, 2, "--id is empty; give the run an ID, or leave --id out", "workflow", "start", "shop", "saga", `{"seat":1}`, "--id", "")
+	want(t, 2, `workflow saga has no argument "seet"; it has seat`, "workflow", "start", "shop", "saga", `{"seet":1}`)
 	want(t, 2, "the deadline is -1s; it must be positive", "workflow", "start", "shop", "saga", `{"seat":1}`, "--deadline=-1s")
 }
 

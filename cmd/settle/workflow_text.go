@@ -250,9 +250,9 @@ func (d runText) single(s *flow.Status, w *workflow.Open) string {
 	case w.Signal != "":
 		return "signal " + d.paint(bold, w.Signal) + d.since(w.Since)
 	case w.Until != "" && set:
-		return fmt.Sprintf("until %s%s, until %s: %s", d.paint(bold, w.Until), d.since(w.Since), at(d.now, time.UnixMilli(until)), d.in(until))
+		return fmt.Sprintf("condition %s%s, until %s: %s", d.paint(bold, w.Until), d.since(w.Since), at(d.now, time.UnixMilli(until)), d.in(until))
 	case w.Until != "":
-		return "until " + d.paint(bold, w.Until) + d.since(w.Since)
+		return "condition " + d.paint(bold, w.Until) + d.since(w.Since)
 	case set:
 		return fmt.Sprintf("the end of its sleep at %s, %s", at(d.now, time.UnixMilli(until)), d.in(until))
 	}

@@ -39,7 +39,8 @@ func (workflowWatchCmd) Help() string {
     ` + signAhead + `  it has not been there
 
 Elsewhere it prints a line per change. Changes that follow each other within a tenth of a second, or more for a run with
-much state, are one. It ends when the run ends, with its result or its error.`
+much state, are one. It ends when the run ends, with its result or its error. The exit code is 0 either way; that of 'settle workflow result' is
+1 unless the run is done.`
 }
 
 // Run prints the states of a run until it has ended.

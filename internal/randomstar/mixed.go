@@ -68,7 +68,7 @@ var Constructs = map[string]string{
 	"for over a dict": `\.items\(\):`, "while": `while w`, "while with an action": `while small\(`, "break": `break`, "continue": `continue`, "early return": `if .*: return `,
 	"return of a call": `return (inc|add|h\d)\(`, "condition with an action": `if small\(`, "comprehension of calls": `= \[inc\(`, "augmented comprehension of calls": `\+= \[inc\(`,
 	"comprehension without calls": `\[e \+ 1 for`, "conditional expression": ` if \S+ > \S+ else `, "and": ` and loud\(`, "or": ` or loud\(`, "slice": `\[:2\]`, "index": `l\d+\[\w+\]`,
-	"division": ` // `, "nested data": `\{"a": \[`, "shared list": `(?m)^ +l\d+ = l\d+$`, "part of a value": `\.get\("a"`, "append": `\.append\(`, "lambda": `lambda `, "constant": `FIXED\[`,
+	"division": ` // `, "nested data": `\{"a": \[`, "shared list": `(?m)^ +l\d+ = l\d+$`, "part of a value": `\.get\("a"`, "append": `\.append\(`, "lambda": `lambda `, "lambda that is kept": `= lambda k`, "kept lambda that uses a variable": `= lambda k: .*\bc\d`, "call of a kept lambda": `\bf\d+\(`, "constant": `FIXED\[`,
 	"helper that changes its argument": `= grow\(`, "parallel of calls": `parallel\([a-z]`, "parallel of a list": `parallel\(\[.*\w\)(, on_error = "collect")?[\]\)]`, "parallel of a comprehension": `parallel\(\[.* for \w+ in `,
 	"parallel with a filter": `parallel\(\[.* if \w+ != 7\]`, "collected errors": `on_error = "collect"`, "attempt": `attempt\((inc|add)`, "attempt of parallel": `attempt\(parallel\(`,
 	"attempt of a helper": `attempt\(h\d`, "attempt of a retry": `attempt\(retry\(`, "retry": `retry\(`, "retry by type": `on = \["`, "backoff": `backoff`, "retry of a timeout": `retry\(timeout\(`,
@@ -89,7 +89,10 @@ var Constructs = map[string]string{
 // Mixed returns a random program of a seed with every supported construct. Its workflow has the parameter n, and calls
 // the actions inc, add, small, part and echo.
 func Mixed(seed uint64) *Source {
-	m := &mixed{Rand: rand.New(rand.NewPCG(seed, 2))}
+	return (&mixed{Rand: rand.New(rand.NewPCG(seed, 2))}).source(seed)
+}
+
+func (m *mixed) source(seed uint64) *Source {
 	m.lines = []string{
 		"load('actions', 'add', 'echo', 'inc', 'part', 'small')",
 		"FIXED = {\"a\": [1, 2], \"b\": 3}",
@@ -139,9 +142,13 @@ type mixed struct {
 	main    bool
 
 	ints, lists, dicts, tries, others []string // variables with a value here
+	funcs                             []string // variables with a function of a number here
+	fixed                             []string // variables with a number that are not assigned again
 	dead                              []string // names that may be used again
 	n, loops, left                    int
 	plain                             bool // statements without actions
+	lambdas                           bool // there are variables with lambdas
+	capturing                         bool // lambdas use any variable
 }
 
 func (m *mixed) line(depth int, format string, args ...any) {
@@ -151,6 +158,7 @@ func (m *mixed) line(depth int, format string, args ...any) {
 func (m *mixed) function(name, params string, ints []string, statements int) {
 	m.line(0, "def %s(%s):", name, params)
 	m.ints, m.lists, m.dicts, m.tries, m.others, m.dead, m.n, m.left = slices.Clone(ints), nil, nil, nil, nil, nil, 0, statements
+	m.funcs, m.fixed = nil, nil
 	for m.left > 0 {
 		m.statement(1)
 	}
@@ -210,6 +218,9 @@ func (m *mixed) cond() string {
 
 // int returns an expression without actions.
 func (m *mixed) int() string {
+	if len(m.funcs) > 0 && m.IntN(3) == 0 {
+		return fmt.Sprintf("%s(%s)", m.of(m.funcs), m.atom())
+	}
 	switch m.IntN(14) {
 	case 0:
 		return fmt.Sprintf("(%s + %s)", m.atom(), m.atom())
@@ -337,7 +348,7 @@ func (m *mixed) fan() (text string, size int) {
 
 // suite writes statements whose variables are out of scope afterwards.
 func (m *mixed) suite(depth, n int) {
-	was := [5][]string{m.ints, m.lists, m.dicts, m.tries, m.others}
+	was := m.scope()
 	for range n {
 		m.statement(depth)
 	}
@@ -345,15 +356,20 @@ func (m *mixed) suite(depth, n int) {
 	m.leave(was)
 }
 
-func (m *mixed) leave(was [5][]string) {
-	for i, now := range [5]*[]string{&m.ints, &m.lists, &m.dicts, &m.tries, &m.others} {
+func (m *mixed) leave(was variables) {
+	for i, now := range [...]*[]string{&m.ints, &m.lists, &m.dicts, &m.tries, &m.others, &m.funcs} {
 		m.dead = append(m.dead, (*now)[len(was[i]):]...)
 		*now = slices.Clone(was[i])
 	}
+	m.fixed = slices.Clone(was[6])
 }
 
 func (m *mixed) statement(depth int) {
 	m.left--
+	if m.lambdas && m.IntN(4) == 0 {
+		m.lambda(depth)
+		return
+	}
 	if m.plain {
 		m.without(depth)
 		return
@@ -592,11 +608,14 @@ func (m *mixed) compound(depth int) {
 	}
 }
 
-func (m *mixed) scope() [5][]string {
-	return [5][]string{slices.Clone(m.ints), slices.Clone(m.lists), slices.Clone(m.dicts), slices.Clone(m.tries), slices.Clone(m.others)}
+// variables are those with a value at some place, by their kind.
+type variables [7][]string
+
+func (m *mixed) scope() variables {
+	return variables{slices.Clone(m.ints), slices.Clone(m.lists), slices.Clone(m.dicts), slices.Clone(m.tries), slices.Clone(m.others), slices.Clone(m.funcs), slices.Clone(m.fixed)}
 }
 
-func (m *mixed) body(depth, n int, was [5][]string) {
+func (m *mixed) body(depth, n int, was variables) {
 	m.loops++
 	m.suite(depth+1, n+1)
 	m.loops--
@@ -668,31 +687,5 @@ func (m *mixed) without(depth int) {
 		}
 		m.line(depth, "%s = %s", v, e)
 		m.ints = append(m.ints, v)
-	}
-}
-
-// other assigns a value of another type, or compares two.
-func (m *mixed) other(depth int) {
-	if len(m.others) > 1 && m.IntN(3) > 0 {
-		v, a, b := m.fresh("v"), m.of(m.others), m.of(m.others)
-		m.line(depth, "%s = [%s == %s, %s in [%s], 1].index(%s)", v, a, b, a, b, m.oneOf("True", "False", "1"))
-		m.ints = append(m.ints, v)
-		return
-	}
-	list := []string{
-		fmt.Sprintf("range(%s, %s + 4, 3)", m.atom(), m.atom()), fmt.Sprintf("set([%s, 1, 2])", m.atom()), fmt.Sprintf("\"%%d é\" %% (%s)", m.atom()),
-		fmt.Sprintf("%s / 2", m.atom()), "twice", "sum", "b\"x\"", fmt.Sprintf("(%s, 1 << 80)", m.atom()), "None", fmt.Sprintf("{(%s, 1): [2]}", m.atom()), `error("B", "made")`,
-	}
-	for _, l := range m.lists {
-		list = append(list, fmt.Sprintf("(%s, %s)", l, m.atom()))
-	}
-	for _, r := range m.tries {
-		list = append(list, r+".error", r+".error", r)
-	}
-	e := m.of(list)
-	for range 1 + m.IntN(2) { // two equal ones are worth a comparison
-		o := m.fresh("o")
-		m.line(depth, "%s = %s", o, e)
-		m.others = append(m.others, o)
 	}
 }

@@ -158,6 +158,7 @@ func (inst *instance) cell(t *starlark.Thread, b *starlark.Builtin, args starlar
 		}
 		x.ByDefault, x.DocDefault = v, v
 		_, x.DefaultSize, _ = value.Measure(v)
+		inst.noteDefault(t, name, in, v)
 	}
 	if inst.Run != nil && inst.Run.Docs != nil && in == inst.Run.Docs.Space() {
 		x.Space = ""

@@ -23,7 +23,9 @@ type instance struct {
 	calls []*call
 	depth int
 	decls []*decl
-	test  *testRun // nil for an instance of a program
+	// defaults are those of the cells of the own space, by document, with the position of the first one that has it.
+	defaults map[string]*cellDefault
+	test     *testRun // nil for an instance of a program
 	// load executes another file; nil once the program is loaded.
 	load func(t *starlark.Thread, name string) (starlark.StringDict, error)
 }

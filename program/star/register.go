@@ -18,7 +18,7 @@ import (
 func (p *Program) register(inst *instance) error {
 	p.space = space.NewProgram(p.code.name)
 	p.space.Version = p.version
-	if err := p.addWorkflows(inst.decls); err != nil {
+	if err := p.addWorkflows(inst); err != nil {
 		return err
 	}
 	prints := fingerprint.NewHasher(p.code.bodies)

@@ -3,6 +3,8 @@ package star
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -162,11 +164,50 @@ func (inst *instance) startArguments(b *starlark.Builtin, args starlark.Tuple, k
 // Workflows returns the workflows of the program, sorted by name.
 func (p *Program) Workflows() []*runs.Definition { return p.workflows.Definitions() }
 
+// cellDefault is the default of the cells of a document.
+type cellDefault struct {
+	value model.Value
+	// at is where it was given first, and other where another one is, if there is one.
+	at, other syntax.Position
+}
+
+// noteDefault notes the default of a cell for the conditions of workflows, which have no place with a default of its own.
+func (inst *instance) noteDefault(t *starlark.Thread, doc, in string, v model.Value) {
+	if inst.load == nil || in != "" {
+		return
+	}
+	switch was := inst.defaults[doc]; {
+	case inst.defaults == nil:
+		inst.defaults = map[string]*cellDefault{}
+		fallthrough
+	case was == nil:
+		inst.defaults[doc] = &cellDefault{value: v, at: callerOf(t)}
+	case !model.Equal(was.value, v) && !was.other.IsValid():
+		was.other = callerOf(t)
+	}
+}
+
+// addDefaults gives the defaults of cells to the conditions of workflows.
+func (p *Program) addDefaults(inst *instance) error {
+	reads := slices.ContainsFunc(p.workflows.Definitions(), func(d *runs.Definition) bool { return d.Graph.HasConditions() })
+	for _, doc := range slices.Sorted(maps.Keys(inst.defaults)) {
+		d := inst.defaults[doc]
+		if d.other.IsValid() && !reads {
+			continue
+		}
+		if d.other.IsValid() {
+			return errorAt(d.other, "document %s has another default at %s, and the condition of a wait, get(%q), would have two values; write the cell with the same default", doc, d.at, doc)
+		}
+		p.workflows.Default(doc, d.value)
+	}
+	return nil
+}
+
 // addWorkflows registers the workflows of the declarations.
-func (p *Program) addWorkflows(decls []*decl) error {
+func (p *Program) addWorkflows(inst *instance) error {
 	p.workflows = runs.New()
 	var first *decl
-	for _, d := range decls {
+	for _, d := range inst.decls {
 		if d.kind != "workflow" {
 			continue
 		}
@@ -181,7 +222,10 @@ func (p *Program) addWorkflows(decls []*decl) error {
 			return errorAt(d.pos, "%s", err)
 		}
 	}
-	if err := p.addSchedules(decls); err != nil || first == nil {
+	if err := p.addSchedules(inst.decls); err != nil || first == nil {
+		return err
+	}
+	if err := p.addDefaults(inst); err != nil {
 		return err
 	}
 	if err := p.workflows.Register(p.space); err != nil {

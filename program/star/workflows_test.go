@@ -147,7 +147,9 @@ def test_the_last_week_stays():
 // What a workflow cannot do is refused when the program is compiled, with the place and what to write.
 func TestWorkflow_IsRefusedWithItsPlace(t *testing.T) {
 	for _, c := range [][2]string{
-		{"c = cell('c', 0)\ndef run():\n    return c.x\nworkflow('w', run)\n", "cell is not available in a workflow"},
+		{"c = cell('doc', 0)\ndef run():\n    return c.x\nworkflow('w', run)\n", `p.star:3:12: c is a document, which a workflow reads in the condition of a wait: wait(lambda: get("doc"))`},
+		{"def run():\n    return charge(1)\nworkflow('w', run)\n", `p.star:2:12: charge is not available in a workflow`},
+		{"def run():\n    return charge(1)\nworkflow('w', run)\n", `; an action is declared at the top of the file: charge = action("charge")`},
 		{"def run():\n    return now()\nworkflow('w', run)\n", "p.star:2:12: now is not available in a workflow"},
 		{"load('q.star', 'f')\ndef run():\n    return f()\nworkflow('w', run)\n", "p.star:3:12: f is of file \"q.star\""},
 		{"a = action('a', done = lambda t: None)\ndef run():\n    a()\nworkflow('w', run)\n", "p.star:1:11: action a is called by a workflow"},

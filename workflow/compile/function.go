@@ -40,6 +40,9 @@ type around struct {
 }
 
 func (c *compiler) function(def *syntax.DefStmt) error {
+	if err := c.checkCaptures(def); err != nil {
+		return err
+	}
 	l := &lowering{c: c, f: workflow.Func{Name: def.Name.Name}, vars: variablesOf(def), known: names{}}
 	for _, p := range def.Params {
 		if err := l.param(p); err != nil {
@@ -164,10 +167,12 @@ func (l *lowering) plain(list []syntax.Stmt) {
 		return
 	}
 	for _, s := range list {
-		if def, is := s.(*syntax.DefStmt); is {
-			l.refuse(def, notWithin)
-			return
-		}
+		syntax.Walk(s, func(n syntax.Node) bool {
+			if def, is := n.(*syntax.DefStmt); is {
+				l.refuse(def, notWithin)
+			}
+			return l.err == nil
+		})
 	}
 	start := syntax.Start(list[0])
 	code := &workflow.Code{Text: l.c.text.stmts(list), Line: start.Line, Col: 1}

@@ -3,6 +3,7 @@ package compile
 import (
 	"errors"
 	"regexp"
+	"strings"
 
 	"go.starlark.net/resolve"
 	"go.starlark.net/syntax"
@@ -71,7 +72,8 @@ func (t text) explained(err error) error {
 		first := list[0]
 		advice := t.hint(first.Pos, first.Msg)
 		if undefined.MatchString(first.Msg) {
-			advice = "there are the names of this file, the builtins of Starlark, " + available()
+			name := undefined.ReplaceAllString(first.Msg, "")
+			advice = "there are the names of this file, the builtins of Starlark, " + available() + declareAction(strings.Fields(name + " ?")[0])
 		}
 		if advice != "" {
 			return &Error{Pos: first.Pos, Text: first.Msg + "; " + advice}

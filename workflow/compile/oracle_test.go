@@ -37,6 +37,9 @@ func TestRandomPrograms_HaveTheOutcomeOfTheInterpreter(t *testing.T) {
 				for i := part; i < *mixedPrograms; i += parts {
 					seed := *firstProgram + uint64(i)
 					src := randomstar.Mixed(seed)
+					if seed%6 == 0 {
+						src = randomstar.Lambdas(seed)
+					}
 					why := compared(seed, src, stats[part])
 					if why == "" {
 						if n := i / parts; n > 0 && n%2_500 == 0 {
@@ -60,11 +63,31 @@ func TestRandomPrograms_HaveTheOutcomeOfTheInterpreter(t *testing.T) {
 	all.check(t, *mixedPrograms)
 }
 
+// A lambda that uses a variable of its function means what it does in the interpreter, also after calls of actions, or it is
+// refused: random programs in which lambdas use any variable.
+func TestRandomPrograms_LambdasMeanWhatTheyDoInTheInterpreter(t *testing.T) {
+	s := newStatistics()
+	s.captures = true
+	n := *mixedPrograms / 5
+	for i := range n {
+		seed := *firstProgram + uint64(i)
+		if src := randomstar.Capturing(seed); compared(seed, src, s) != "" {
+			src = shrunk(seed, src)
+			t.Fatalf("seed %d: %s\n%s", seed, compared(seed, src, newStatistics()), src.Workflow())
+		}
+	}
+	if kept := s.outcomes["result"] + s.outcomes["error"]; s.outcomes["refused"] < n/10 || kept < n/2 {
+		t.Errorf("of %d programs these were refused, and proved something: %v", n, s.outcomes)
+	}
+	t.Log(s.outcomes)
+}
+
 // statistics count what the programs were like.
 type statistics struct {
 	constructs map[string]int // programs with the construct
 	outcomes   map[string]int // programs by their outcome, and unordered ones
 	patterns   map[string]*regexp.Regexp
+	captures   bool // programs may be refused because of what a lambda uses
 }
 
 func newStatistics() *statistics {
@@ -131,6 +154,18 @@ func compared(seed uint64, src *randomstar.Source, s *statistics) (why string) {
 			s.constructs[name]++
 		}
 	}
+	if p, err := prepared(text, seed); err == nil {
+		why = played(seed, src, p, s)
+	} else if s.captures && strings.Contains(err.Error(), "after the lambda is made") {
+		s.outcomes["refused"]++
+	} else {
+		why = notAProgram + "it is refused: " + err.Error()
+	}
+	return why
+}
+
+// played returns how the outcomes of a workflow differ from that of its source in the interpreter.
+func played(seed uint64, src *randomstar.Source, p *workflow.Program, s *statistics) string {
 	actions := &chance{seed: seed}
 	args := fmt.Sprintf(`{"n":%d}`, seed%4)
 	want, err := interpreted(src.Oracle(), args, actions)
@@ -144,10 +179,6 @@ func compared(seed uint64, src *randomstar.Source, s *statistics) (why string) {
 	s.outcomes[strings.Fields(want.outcome + " ")[0]]++
 	if want.racy {
 		s.outcomes["racy"]++
-	}
-	p, err := prepared(text, seed)
-	if err != nil {
-		return notAProgram + "it is refused: " + err.Error()
 	}
 	modes := []int{inOrder, anyOrder, loaded}
 	if seed%8 > 0 {

@@ -222,12 +222,14 @@ func (p *play) consistent() error {
 	return nil
 }
 
-// reload loads the run from a snapshot or, sometimes, from all its inputs.
+// reload loads the run from a snapshot or, sometimes and if it has a lambda in a variable, from all its inputs.
 func (p *play) reload() (err error) {
 	switch k := p.IntN(40); {
 	case k >= 2 && (k < 9 || p.mode == loaded):
 		var snap, again []byte
-		if snap, err = p.run.Snapshot(); err != nil {
+		if snap, err = p.run.Snapshot(); err != nil && strings.Contains(err.Error(), "function lambda cannot be kept") {
+			return p.replay()
+		} else if err != nil {
 			return err
 		}
 		if p.run, err = workflow.Load(p.p, snap); err != nil {
@@ -240,12 +242,18 @@ func (p *play) reload() (err error) {
 			err = fmt.Errorf("a snapshot is loaded, and the next one is another:\n%s\n%s", snap, again)
 		}
 	case k < 2:
-		p.run = workflow.New(p.p)
-		for _, in := range p.inputs {
-			if _, err := p.run.Step(in); err != nil {
-				return err
-			}
-		}
+		return p.replay()
 	}
 	return err
+}
+
+// replay loads the run from all its inputs.
+func (p *play) replay() error {
+	p.run = workflow.New(p.p)
+	for _, in := range p.inputs {
+		if _, err := p.run.Step(in); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/settlehq/settle/internal/randomstar"
 	"github.com/settlehq/settle/workflow"
 )
 
@@ -353,38 +354,46 @@ func TestStart_ArgumentsAreChecked(t *testing.T) {
 // Code that cannot become a graph is refused, with its position and advice.
 func TestRefused_WithItsPlaceAndWhatToWriteInstead(t *testing.T) {
 	for body, want := range map[string]string{
-		"    if n: x = 1\n    a(1)\n    return x":                           "w.star:8:12: variable x may have no value here",
-		"    f = lambda: a(1)":                                              "w.star:6:17: a lambda calls no actions; define a function, and call it where its result is needed",
-		"    parallel([a(b(x)) for x in [1]])":                              "w.star:6:17: the calls of parallel([...]) begin at the same time, so what is inside of them calls nothing; write a function that calls both",
-		"    parallel([a(x) for x in [1] if b(x)])":                         "w.star:6:36: the calls of parallel([...]) begin at the same time",
-		"    d = {}\n    d[a(1)] = 2":                                       "w.star:7:7: an action is called in a statement of its own, before",
-		"    return [a(y) for x in [1] for y in y]":                         "w.star:6:40: variable y may have no value here",
-		"    x = get('d')\n    return a(x)":                                 "w.star:6:9: get reads documents, which only the condition of a wait can: value = wait(lambda: get(",
-		"    return a(seen())\ndef seen(): return get('d')":                 "w.star:6:14: seen reads documents, which only the condition of a wait can",
-		"    a(1)\nFIXED = get('d')":                                        "w.star:7:9: get reads documents",
-		"    wait(lambda: a(1))":                                            "w.star:6:18: the condition of a wait reads documents and calls no actions",
-		"    wait(lambda x: get(x))":                                        "w.star:6:10: the condition of a wait takes no arguments",
-		"    wait(lambda: get('d'), 1, 3)":                                  "w.star:6:31: write wait(",
-		"    wait(lambda: get('d'), timeout = 'soon')":                      "w.star:6:38: \"soon\" is not a duration",
-		"    if n: x = 1\n    wait(lambda: get(x))":                         "w.star:7:22: variable x may have no value here",
-		"    def g(): return 1\n    return a(1)":                            "w.star:6:5: a function is not defined within one that calls actions",
-		"    a(*[1])":                                                       "w.star:6:7: the arguments of an action are written out",
-		"    retry(a(1), attempts = n)":                                     "w.star:6:28: a policy is written out",
-		"    retry(two(1), attempts = 2)":                                   "w.star:6:5: retry is of an action",
-		"    retry(a(1))":                                                   "w.star:6:5: retry takes a call and the number of attempts in all",
-		"    retry(a(1), 3)":                                                "w.star:6:17: write retry(action(...), attempts = 3",
-		"    retry(a(1), attempts = 3, factor = 2)":                         `w.star:6:5: factor needs the first pause: backoff = "1s"`,
+		"    if n: x = 1\n    a(1)\n    return x":                                         "w.star:8:12: variable x may have no value here",
+		"    f = lambda: a(1)":                                                            "w.star:6:17: a lambda calls no actions; define a function, and call it where its result is needed",
+		"    parallel([a(b(x)) for x in [1]])":                                            "w.star:6:17: the calls of parallel([...]) begin at the same time, so what is inside of them calls nothing; write a function that calls both",
+		"    parallel([a(x) for x in [1] if b(x)])":                                       "w.star:6:36: the calls of parallel([...]) begin at the same time",
+		"    d = {}\n    d[a(1)] = 2":                                                     "w.star:7:7: an action is called in a statement of its own, before",
+		"    return [a(y) for x in [1] for y in y]":                                       "w.star:6:40: variable y may have no value here",
+		"    x = get('d')\n    return a(x)":                                               "w.star:6:9: get reads documents, which only the condition of a wait can: value = wait(lambda: get(",
+		"    return a(seen())\ndef seen(): return get('d')":                               "w.star:6:14: seen reads documents, which only the condition of a wait can",
+		"    a(1)\nFIXED = get('d')":                                                      "w.star:7:9: get reads documents",
+		"    wait(lambda: a(1))":                                                          "w.star:6:18: the condition of a wait reads documents and calls no actions",
+		"    wait(lambda x: get(x))":                                                      "w.star:6:10: the condition of a wait takes no arguments",
+		"    wait(lambda: get('d'), 1, 3)":                                                "w.star:6:31: write wait(",
+		"    wait(lambda: get('d'), timeout = 'soon')":                                    "w.star:6:38: \"soon\" is not a duration",
+		"    if n: x = 1\n    wait(lambda: get(x))":                                       "w.star:7:22: variable x may have no value here",
+		"    def g(): return 1\n    return a(1)":                                          "w.star:6:5: a function is not defined within one that calls actions",
+		"    if n:\n        def g(): return n\n    return a(1)":                           "w.star:7:9: a function is not defined within one that calls actions",
+		"    k = 3\n    f = lambda v: v + k\n    a(1)\n    k = 10\n    return f(1)":       "w.star:7:23: the lambda uses k, which is assigned after the lambda is made (or in a loop around it)",
+		"    fs = []\n    for i in range(3):\n        fs.append(lambda: i)\n        a(1)": "w.star:8:27: the lambda uses i, which is assigned after the lambda is made (or in a loop around it), and a lambda of a function with actions has the values from when it is made; give it the value as a parameter: lambda i = i: ..., or keep what changes in a dict",
+		"    k = 0\n    while k < 3:\n        f = lambda: k\n        k += a(f())":         "w.star:8:21: the lambda uses k",
+		"    fs = [lambda: a(1) for x in [1]]":                                            "a lambda calls no actions",
+		"    fs = [(lambda: x, a(x)) for x in [1, 2]]\n    return [f[0]() for f in fs]":   "w.star:6:20: the lambda uses x",
+		"    f = lambda: (lambda: n)\n    n = a(1)\n    return f()()":                     "w.star:6:26: the lambda uses n",
+		"    f = lambda v: f(v)\n    return a(f)":                                         "w.star:6:19: the lambda uses f",
+		"    a(*[1])":                               "w.star:6:7: the arguments of an action are written out",
+		"    retry(a(1), attempts = n)":             "w.star:6:28: a policy is written out",
+		"    retry(two(1), attempts = 2)":           "w.star:6:5: retry is of an action",
+		"    retry(a(1))":                           "w.star:6:5: retry takes a call and the number of attempts in all",
+		"    retry(a(1), 3)":                        "w.star:6:17: write retry(action(...), attempts = 3",
+		"    retry(a(1), attempts = 3, factor = 2)": `w.star:6:5: factor needs the first pause: backoff = "1s"`,
 		"    retry(a(1), attempts = 3, backoff = 1, factor = 2, step = 1)":  "w.star:6:5: factor makes each pause a multiple of the one before, and step makes it longer by a time; write one of them",
 		"    retry(a(1), attempts = 3, backoff = 1, factor = 200)":          "w.star:6:5: a factor is from 1 to 100",
 		"    retry(a(1), attempts = 2000000)":                               "attempts are from 1 to 1000000 in all",
 		"    retry(a(1), attempts = 3, backoff = 1e300)":                    "a duration must be a number of at most",
 		"    retry(timeout(retry(a(1), attempts = 3), '1s'), attempts = 2)": "w.star:6:19: retry stands within retry, and a call has one of each; write one retry, with all types of errors",
 		"    timeout(retry(timeout(a(1), '2s'), attempts = 2), '1s')":       "w.star:6:19: timeout stands within timeout, and a call has one of each; write the shorter time",
-		"    parallel(n)":                                                   "w.star:6:14: here stands the call of an action",
-		"    return undefined(1)":                                           "w.star:6:12: undefined: undefined",
-		"    _t1 = a(1)":                                                    "w.star:6:5: names that begin with _",
-		"    sleep('soon')\n    return 0":                                   "w.star:6:11: \"soon\" is not a duration",
-		"    break":                                                         "break not in a loop",
+		"    parallel(n)":                 "w.star:6:14: here stands the call of an action",
+		"    return undefined(1)":         "w.star:6:12: undefined: undefined",
+		"    _t1 = a(1)":                  "w.star:6:5: names that begin with _",
+		"    sleep('soon')\n    return 0": "w.star:6:11: \"soon\" is not a duration",
+		"    break":                       "break not in a loop",
 	} {
 		_, err := Compile("w.star", []byte("load('actions', 'a', 'b', 'undo')\ndef two(x):\n    y = a(x)\n    return b(y)\ndef run(n = 3):\n"+body+"\nworkflow('w', run)\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -398,6 +407,26 @@ func TestRefused_WithItsPlaceAndWhatToWriteInstead(t *testing.T) {
 	_, err = Compile("w.star", []byte("def run():\n    return 1\nworkflow('w', run, keep = 3)\n"))
 	if err == nil || !strings.Contains(err.Error(), `write workflow("name", run)`) {
 		t.Errorf("a retention that nothing would observe: %v", err)
+	}
+}
+
+// A lambda that uses variables which are not assigned again, that has its own, or that is called where it is made has the result
+// of the interpreter.
+func TestLambda_IsTakenIfItsVariablesStayAsTheyAre(t *testing.T) {
+	d := inStarlark(t, randomstar.Actions)
+	for body, want := range map[string]string{
+		"    k = 3\n    f = lambda v: v + k\n    a(1)\n    return f(1)":                                                       "4",
+		"    fs = []\n    for i in range(3):\n        fs.append(lambda i = i: i)\n        a(1)\n    return [f() for f in fs]": "[0,1,2]",
+		"    k = 3\n    x = (lambda v: v + k)(a(1))\n    k = 5\n    return x":                                                 "5",
+		"    r = []\n    for i in range(2):\n        r += sorted([1, 2], key = lambda e: -e * i)\n        a(i)\n    return r": "[1,2,2,1]",
+		"    d = {\"k\": 3}\n    f = lambda: d[\"k\"]\n    a(1)\n    d[\"k\"] = 10\n    return f()":                           "10",
+		"    if n:\n        f = lambda: n\n    else:\n        f = lambda: 0\n        n = a(1)\n    return f()":                "2",
+		"    fs = [lambda: x for x in [1, 2]]\n    a(1)\n    return [f() for f in fs]":                                        "[2,2]",
+	} {
+		src := "load('actions', 'inc')\ndef run(n):\n" + strings.ReplaceAll(body, "a(", "inc(") + "\nworkflow('w', run)\n"
+		if got, stock := driven(t, src, `{"n":2}`, d, false), stock(t, src, `{"n":2}`, d); got.result != want || stock.result != want {
+			t.Errorf("%s: %s, in the interpreter %s, want %s", body, got.result, stock.result, want)
+		}
 	}
 }
 

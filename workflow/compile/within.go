@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"fmt"
 	"slices"
 
 	"go.starlark.net/resolve"
@@ -208,15 +209,46 @@ func (w *within) name(id *syntax.Ident) error {
 	switch b.Scope {
 	case resolve.Global:
 		if s := w.top[id.Name]; s != nil {
+			if doc, is := cellDocument(s); is {
+				return refuse(id, `%s is a document, which a workflow reads in the condition of a wait: wait(lambda: get(%q)); or a handler starts the workflow with what it has read as an argument`, id.Name, doc)
+			}
 			return w.use(s)
 		}
 		return refuse(id, "%s is set by a statement that a workflow does not execute; set it at the top of the file, without if or for", id.Name)
 	case resolve.Predeclared:
 		if !combinators[id.Name] && !workflow.Builtins().Has(id.Name) {
-			return refuse(id, "%s is not available in a workflow, which has only its arguments and the results of actions; available are the builtins of Starlark, %s", id.Name, available())
+			return refuse(id, "%s is not available in a workflow, which has only its arguments and the results of actions; available are the builtins of Starlark, %s%s", id.Name, available(), declareAction(id.Name))
 		}
 	}
 	return nil
+}
+
+// cellDocument returns the name of the document of a statement x = cell("name", ...) or doc("name", ...).
+func cellDocument(s syntax.Stmt) (string, bool) {
+	assign, is := s.(*syntax.AssignStmt)
+	if !is {
+		return "", false
+	}
+	call, name := callOf(assign.RHS)
+	if call == nil || name != "cell" && name != "doc" || len(call.Args) == 0 {
+		return "", false
+	}
+	lit, is := call.Args[0].(*syntax.Literal)
+	if !is || lit.Token != syntax.STRING {
+		return "", false
+	}
+	return lit.Value.(string), true
+}
+
+// ofPrograms are builtins of programs and modules of Starlark, which are no actions that lack a declaration.
+var ofPrograms = []string{"time", "random", "now", "cell", "doc", "send", "space", "event", "log", "timer", "set_timer", "task", "start_task", "start_workflow", "rfc3339", "time_of", "duration"}
+
+// declareAction says how a name is declared as an action.
+func declareAction(name string) string {
+	if slices.Contains(ofPrograms, name) {
+		return ""
+	}
+	return fmt.Sprintf("; an action is declared at the top of the file: %s = action(%q)", name, name)
 }
 
 // available lists the names beside those of Starlark.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -130,7 +129,7 @@ func (x *Place) withDefault(v model.Value) model.Value {
 	if !v.IsAbsent() {
 		x.Cur.chargeDefault(x.DefaultSize)
 	}
-	return withDefaults(v, x.ByDefault)
+	return v.WithDefaults(x.ByDefault)
 }
 
 // chargeDefault charges the run for going through a default of n values.
@@ -138,36 +137,6 @@ func (c *Current) chargeDefault(n int) {
 	if c.Run != nil && n >= 16 {
 		_ = c.Run.Charge(n/4, 48*n)
 	}
-}
-
-// withDefaults adds to v the fields of def that it lacks.
-func withDefaults(v, def model.Value) model.Value {
-	if v.IsAbsent() || def.IsAbsent() {
-		if v.IsAbsent() {
-			return def
-		}
-		return v
-	}
-	if v.Kind() != model.KindObject || def.Kind() != model.KindObject || v.IsLink() {
-		return v
-	}
-	var added []model.Field // sorted by key, as the fields of the default are
-	for k, d := range def.All() {
-		have := v.Get(k)
-		if full := withDefaults(have, d); have.IsAbsent() || have.Kind() == model.KindObject && !model.Equal(have, full) {
-			added = append(added, model.Field{Key: k, Value: full})
-		}
-	}
-	if added == nil {
-		return v
-	}
-	fields := slices.Clone(added)
-	for k, have := range v.All() {
-		if _, found := slices.BinarySearchFunc(added, k, func(f model.Field, k string) int { return strings.Compare(f.Key, k) }); !found {
-			fields = append(fields, model.Field{Key: k, Value: have})
-		}
-	}
-	return model.Object(fields...)
 }
 
 // Member reads the value at a step: a scalar, or a place inside x.
