@@ -103,7 +103,7 @@ func TestTrace_OneEventIsOneTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, d.Client(), "there", "arrived", 1)
-	of := d.rooted(t, "call depart", has("handle arrive there", "release arrive", "activate space there", "receive depart", "pass there"))
+	of := d.rooted(t, "call depart", has("handle arrive there handled [consumer]\n          commit there", "release arrive", "activate space there", "receive depart", "pass there"))
 	shape(t, of, `
 call depart here handled [internal]
   receive depart here handled [consumer] linked

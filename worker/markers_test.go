@@ -75,12 +75,21 @@ func (w *world) commitSome() {
 	w.Pass(time.Second)
 }
 
-// makeDocument creates the document d of space s and returns it as it is saved.
+// beside is how many other documents come and go with d.
+const beside = 8
+
+// makeDocument creates the document d of space s, with others, and returns it as it is saved.
 func (w *world) makeDocument() model.StateDoc {
 	w.Helper()
 	w.Coordinator()
 	w.Send("s", "add", "e1")
-	w.transact(func(tx *space.Tx) error { tx.Set("d", 1); return nil })
+	w.transact(func(tx *space.Tx) error {
+		for i := range beside { // markers are purged once they are more than the documents that have to be stored again
+			tx.Set(fmt.Sprint("d", i), 1)
+		}
+		tx.Set("d", 1)
+		return nil
+	})
 	w.Pass(time.Second)
 	d, there := w.Server.Saved("s", "d")
 	if !there {
@@ -89,10 +98,16 @@ func (w *world) makeDocument() model.StateDoc {
 	return d
 }
 
-// deleteDocument deletes the document, and has its marker purged.
+// deleteDocument deletes the documents, and has their markers purged.
 func (w *world) deleteDocument() {
 	w.Helper()
-	w.transact(func(tx *space.Tx) error { tx.Delete("d"); return nil })
+	w.transact(func(tx *space.Tx) error {
+		for i := range beside {
+			tx.Delete(fmt.Sprint("d", i))
+		}
+		tx.Delete("d")
+		return nil
+	})
 	w.commitSome()
 	if _, there := w.Server.Saved("s", "d"); there {
 		w.Fatal("its marker is still there")

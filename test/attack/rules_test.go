@@ -18,6 +18,7 @@ import (
 	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/roles"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 )
@@ -209,8 +210,16 @@ func TestAttack_NoClientReportsTheEndOfAnAction(t *testing.T) {
 	})
 
 	operator := d.client(d.as(roles.Operator)).Space("cart-1")
-	again, _, err := operator.Redrive(t.Context(), "mail", settle.ID("alice=forged"))
-	d.must(err)
+	var again history.EventRef
+	until(t, "a coordinator has written the dead letter", func() bool {
+		var err error
+		again, _, err = operator.Redrive(t.Context(), "mail", settle.ID("alice=forged"))
+		var none *history.NoLetterError
+		if !errors.As(err, &none) {
+			d.must(err)
+		}
+		return err == nil
+	})
 	r, err := operator.Await(t.Context(), "mail", settle.ID(again.Event))
 	d.must(err)
 	if r.Outcome != model.Refused {
