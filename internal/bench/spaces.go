@@ -129,11 +129,14 @@ func (r *spacesRun) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// The effects of the very first event are not to be counted.
+	// The effects of the very first event, and of the first read of a state, are not to be counted.
 	if err := r.sendAll(ctx, -r.cfg.Active, 0, "first"); err != nil {
 		return err
 	}
 	if err := r.handled(ctx, uint64(r.cfg.Active)); err != nil {
+		return err
+	}
+	if _, err := r.deployment.Bus().LoadState(ctx, r.space(-1)); err != nil {
 		return err
 	}
 	if err := r.rest(ctx); err != nil {

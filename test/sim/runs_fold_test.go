@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -357,11 +358,38 @@ func (k *clerk) refusesStart(ev *model.Event) runs.Reason {
 		return runs.NoWorkflow
 	}
 	id, args := startOf(ev)
-	if fl := k.flows[id]; fl != nil && (fl.workflow != name || !model.Equal(fl.args, args)) {
+	fl := k.flows[id]
+	switch {
+	case fl != nil && (fl.workflow != name || !model.Equal(fl.args, args)):
 		return runs.Exists
+	case fl == nil && !k.fits(name, args):
+		return runs.Invalid
 	}
 	return ""
 }
+
+// fits reports whether the arguments are those that the workflow has.
+func (k *clerk) fits(name string, args model.Value) bool {
+	params := parametersOf[name]
+	for _, p := range params {
+		if args.Get(p).IsAbsent() {
+			return false
+		}
+	}
+	return args.Len() == len(params)
+}
+
+// parametersOf are the parameters of the workflows; none has a default.
+var parametersOf = func() map[string][]string {
+	of := map[string][]string{}
+	for name, src := range workflows { // any order: each on its own
+		list := regexp.MustCompile(`(?m)^def run\((.*)\):`).FindStringSubmatch(src)[1]
+		for p := range strings.SplitSeq(list, ",") {
+			of[name] = append(of[name], strings.TrimSpace(p))
+		}
+	}
+	return of
+}()
 
 func startOf(ev *model.Event) (id string, args model.Value) {
 	id, is := ev.Payload.Get("run").AsString()
