@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/settlehq/settle/model"
@@ -29,6 +30,9 @@ func readStale(mark *model.StateDoc) (s stale, err error) {
 	}
 	s.mark, err = model.DecodeMark(mark.Data)
 	s.at = model.MarkPosition{Rev: mark.Rev, Seq: mark.Seq}
+	if err == nil && s.mark.Floor > mark.Rev {
+		return s, fmt.Errorf("the checkpoint mark at revision %d has the floor %d, which is after it: the bucket was copied without its sequences; restore it with them", mark.Rev, s.mark.Floor)
+	}
 	return s, err
 }
 

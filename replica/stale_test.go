@@ -47,6 +47,40 @@ func TestStale_RestoredDocumentsAreIdentifiedByTheirRevision(t *testing.T) {
 	}
 }
 
+// What was stored before the floor was deleted, whatever its sequence; what was stored again counts as what it was first.
+func TestStale_WhatIsStoredBeforeTheFloorWasDeleted(t *testing.T) {
+	load := func(floor, rev uint64) (stale, error) {
+		data, err := (&model.Mark{Version: model.MarkVersion, Epoch: 60, First: 200, Floor: floor}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return readStale(&model.StateDoc{Data: data, Rev: rev, Seq: 90})
+	}
+	s, err := load(250, 300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what string
+		doc  model.StateDoc
+		gone bool
+	}{
+		{"before the floor", model.StateDoc{Rev: 249, Seq: 70}, true},
+		{"at the floor", model.StateDoc{Rev: 250, Seq: 70}, false},
+		{"stored again behind the floor, and saved first by an earlier owner", model.StateDoc{Rev: 260, Seq: 80, Kept: model.Kept{Rev: 150, Seq: 40}}, false},
+		{"stored again behind the mark", model.StateDoc{Rev: 310, Seq: 89, Kept: model.Kept{Rev: 150, Seq: 40}}, false},
+		{"stored again, and put back before that", model.StateDoc{Rev: 310, Seq: 89, Kept: model.Kept{Rev: 255, Seq: 40}}, true},
+	} {
+		c.doc.Doc, c.doc.Data = "d", []byte("1")
+		if got := s.has(&c.doc); got != c.gone {
+			t.Errorf("%s: gone %v, want %v", c.what, got, c.gone)
+		}
+	}
+	if _, err := load(301, 300); err == nil {
+		t.Error("a mark has a floor after itself")
+	}
+}
+
 // A mark that was being saved when the space was taken over is not the new owner's first mark.
 func TestStale_AMarkFromBeforeTheTakeoverIsNotTheOwnersFirst(t *testing.T) {
 	r := New("s")
