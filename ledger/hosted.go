@@ -119,6 +119,7 @@ func (h *Hosted) RaiseFloor(rev uint64) { h.ledger.Replica().RaiseFloor(rev) }
 func (h *Hosted) StoredBefore(rev uint64, revs map[string]uint64) []string {
 	return h.ledger.Replica().StoredBefore(rev, revs)
 }
+
 func (h *Hosted) Again(ids []string, revs map[string]uint64) []model.StateDoc {
 	return h.ledger.Replica().Again(ids, revs)
 }
