@@ -71,6 +71,7 @@ func TestRead_AnswersAreInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.worker("w1")
+		w.adds("s", 1) // a worker that has just started does not serve the space yet
 		answers := make(chan model.DocumentState, 500)
 		for i := range 500 {
 			if i%5 == 0 {
