@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -293,7 +294,7 @@ func (k *clerk) checkSaga(fl *flow, a *answersTo) {
 	if u == nil {
 		return // it has not begun a step
 	}
-	if u.Steps != len(undone) || !slices.IsSortedFunc(undone, func(a, b string) int { return strings.Compare(b, a) }) {
+	if u.Steps != len(undone) || !slices.IsSortedFunc(undone, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(b, a)) }) {
 		k.f.wrong("results", "%s has undone %v, and says %+v", fl.describe(), undone, u)
 	}
 	n, _ := fl.args.Get("n").AsInt()
