@@ -128,7 +128,7 @@ func TestMarkers_AKilledServerBringsNoDeletedDocumentBack(t *testing.T) {
 		if !there || kept.Kept.Rev == 0 || kept.Kept.Rev >= kept.Rev || kept.Changed() >= kept.Seq {
 			t.Fatalf("n was not stored again: %+v", kept)
 		}
-		if n := w.Server.Reborn(0); n == 0 {
+		if n := w.Server.RebuildState(0); n == 0 {
 			t.Fatal("nothing is back")
 		}
 		if d, there := w.Server.Saved("s", "d"); !there || d.Data == nil {

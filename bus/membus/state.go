@@ -20,7 +20,7 @@ type state struct {
 	history  []put
 	remember bool
 	marked   map[string]time.Time // when the mark of a space was put
-	// replaced are the items that the last put of their key has replaced, by space and key; see Reborn.
+	// replaced are the items that the last put of their key has replaced, by space and key; see RebuildState.
 	replaced map[string]model.StateDoc
 	purged   map[string]bool // keys whose last item was purged
 }
@@ -261,9 +261,9 @@ func (s *stateStore) PurgeState(space string, marker model.StateDoc) {
 	}
 }
 
-// Reborn restores what the purged markers of a partition had replaced, as a server does that is killed: its files have it,
+// RebuildState restores what the purged markers of a partition had replaced, as a server does that is killed: its files have it,
 // and no note that it was removed. It returns how many documents are back.
-func (s *stateStore) Reborn(partition int) (n int) {
+func (s *stateStore) RebuildState(partition int) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := &s.partitions[partition].state

@@ -68,7 +68,7 @@ func (p *plan) addNewer() {
 	p.trees()
 	p.cancels()
 	p.deploySteps()
-	p.reborns()
+	p.rebuilds()
 }
 
 // anyUser returns a random user.

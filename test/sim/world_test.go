@@ -171,8 +171,8 @@ func (w *world) do(i item) {
 		}
 	case "deploy":
 		w.deploy(i)
-	case "reborn":
-		w.reborn()
+	case "rebuild":
+		w.rebuild()
 	case "lanes-full":
 		w.server.LimitLanes(1)
 		w.later(i.span, func() { w.server.LimitLanes(0) })

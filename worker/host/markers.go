@@ -25,12 +25,12 @@ type markers struct {
 	behind []model.MarkPosition
 	// under reports that a mark may be in flight, and naming that it names the last of behind.
 	under, naming bool
-	// floors are the floors that stored marks have, each with the log sequence of the first mark that has it; see replica.Floor.
-	floors []floor
+	// floors are the floors that stored marks have, in their order; see replica.Floor.
+	floors []markedFloor
 }
 
-// floor is a floor and the log sequence of a mark.
-type floor struct{ rev, seq uint64 }
+// markedFloor is a floor and the log sequence of the first mark that has it.
+type markedFloor struct{ rev, seq uint64 }
 
 // markersStep is how many markers of a space are purged at a time, and markersNamed how many marks a mark
 // names. At most one is added per PurgeDelay, so the oldest one that is dropped is from a time whose saves
@@ -91,7 +91,7 @@ func (m *markers) raised(rev, seq uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if n := len(m.floors); rev > 0 && (n == 0 || rev > m.floors[n-1].rev) {
-		m.floors = append(m.floors, floor{rev, seq})
+		m.floors = append(m.floors, markedFloor{rev, seq})
 	}
 }
 

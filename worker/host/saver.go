@@ -41,8 +41,8 @@ type saver struct {
 	// dueAt is the saved wake-up time of the space, unknownDue if the next
 	// checkpoint must save it in any case (see takeDue).
 	dueAt int64
-	// floor is the revision to which the floor is being raised, 0 if it is not; see replica.Floor.
-	floor uint64
+	// raising is the revision to which the floor is being raised, 0 if it is not; see replica.Floor.
+	raising uint64
 	// leastMarkers is the number of markers from which on the floor is raised.
 	leastMarkers int
 }
@@ -161,19 +161,19 @@ const floorStep = 512
 // raiseFloor raises the floor if that lets more markers be purged than it stores documents again, so that deletions pay for
 // it. It returns the documents that have to be stored again before that.
 func (s *saver) raiseFloor(core savedCore) []model.StateDoc {
-	n, to := 0, s.floor
+	n, to := 0, s.raising
 	if to == 0 {
 		if n, to = s.stored.markers.aboveFloor(); n < s.leastMarkers {
 			return nil
 		}
 	}
 	before := core.StoredBefore(to, s.revs)
-	if s.floor == 0 && n < len(before) {
+	if s.raising == 0 && n < len(before) {
 		return nil
 	}
-	if s.floor = to; len(before) == 0 {
+	if s.raising = to; len(before) == 0 {
 		core.RaiseFloor(to)
-		s.floor = 0
+		s.raising = 0
 	}
 	return core.Again(before[:min(len(before), floorStep)], s.revs)
 }
