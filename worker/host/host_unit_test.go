@@ -511,3 +511,37 @@ func TestResidency_ReadsHaveATurn(t *testing.T) {
 		t.Errorf("with a pace, loaded are %v", names)
 	}
 }
+
+// floorCore is a core with documents that are stored before the floor that is wanted.
+type floorCore struct {
+	savedCore
+	before []string
+	floor  uint64
+}
+
+func (c *floorCore) StoredBefore(uint64, map[string]uint64) []string { return c.before }
+func (c *floorCore) RaiseFloor(rev uint64)                           { c.floor = rev }
+func (c *floorCore) Again(ids []string, _ map[string]uint64) (docs []model.StateDoc) {
+	for _, id := range ids {
+		docs = append(docs, model.StateDoc{Doc: id})
+	}
+	return docs
+}
+
+// The floor is raised when all documents are known to be stored behind it, and not with the checkpoint that stores them: a
+// document of that checkpoint may be refused. It is not raised for fewer markers than documents that it stores again.
+func TestSaver_RaisesTheFloorWhenAllIsStoredBehindIt(t *testing.T) {
+	s, core := &saver{leastMarkers: 1}, &floorCore{before: []string{"a", "b"}}
+	s.stored.markers.note([]model.StateDoc{{Doc: "gone", Seq: 5, Rev: 50}})
+	if docs := s.raiseFloor(core); len(docs) != 0 {
+		t.Errorf("for one marker, %d documents are stored again", len(docs))
+	}
+	core.before = []string{"a"}
+	if docs := s.raiseFloor(core); len(docs) != 1 || core.floor != 0 {
+		t.Errorf("%d documents are stored again, and the floor is %d already", len(docs), core.floor)
+	}
+	core.before = nil
+	if docs := s.raiseFloor(core); len(docs) != 0 || core.floor != 50 {
+		t.Errorf("then %d more, and the floor is %d, want that of the marker", len(docs), core.floor)
+	}
+}
