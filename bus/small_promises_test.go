@@ -168,3 +168,22 @@ func TestPast_ADisconnectPutsEveryStreamInDoubt(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Where a document was stored first is before it, as is its last change; anything else is no statement of Settle.
+func TestStateDoc_IsStoredAgainOnlyBehindWhereItWasStoredFirst(t *testing.T) {
+	for kept, want := range map[model.Kept]bool{
+		{Rev: 40, Seq: 7}: true,
+		{Rev: 50, Seq: 7}: false,
+		{Rev: 51, Seq: 7}: false,
+		{Rev: 40, Seq: 9}: false,
+		{Seq: 7}:          false,
+	} {
+		h := nats.Header{}
+		wire.SetNumber(h, wire.HeaderSeq, 9)
+		wire.SetNumber(h, wire.HeaderKeptSeq, kept.Seq)
+		wire.SetNumber(h, wire.HeaderKeptRev, kept.Rev)
+		if d := stateDoc(wire.StoredMsg{Header: h, Seq: 50, Data: []byte("1")}); (d.Kept == kept) != want {
+			t.Errorf("%+v is read as %+v", kept, d.Kept)
+		}
+	}
+}

@@ -18,11 +18,11 @@ func (r *Replica) Floor() uint64 { return r.floor }
 // RaiseFloor records that no document that exists is stored before a revision. Every later checkpoint contains it.
 func (r *Replica) RaiseFloor(rev uint64) { r.floor = max(r.floor, rev) }
 
-// StoredBefore returns the documents that exist and are stored before a revision, sorted. revs are the revisions at which
-// documents are stored.
+// StoredBefore returns the documents that exist and are stored before a revision, sorted, except for those that the next checkpoint
+// has in any case. revs are the revisions at which documents are stored.
 func (r *Replica) StoredBefore(rev uint64, revs map[string]uint64) (ids []string) {
 	for id, d := range r.docs { // any order: sorted below
-		if !d.Value.IsAbsent() && revs[id] < rev {
+		if !d.Value.IsAbsent() && !r.dirty[id] && revs[id] < rev {
 			ids = append(ids, id)
 		}
 	}
@@ -30,12 +30,11 @@ func (r *Replica) StoredBefore(rev uint64, revs map[string]uint64) (ids []string
 	return ids
 }
 
-// Again returns documents to be stored once more, except for those that the next checkpoint has in any case. revs are the
-// revisions at which documents are stored.
+// Again returns documents (of StoredBefore) to be stored once more.
 func (r *Replica) Again(ids []string, revs map[string]uint64) (docs []model.StateDoc) {
 	for _, id := range ids {
 		d := r.docs[id]
-		if r.dirty[id] || d.Value.IsAbsent() || revs[id] == 0 {
+		if revs[id] == 0 {
 			continue
 		}
 		if d.first == 0 {

@@ -39,8 +39,8 @@ const (
 	// arguments and its chain. The others wait for the next step.
 	maxChildBytes = 160 << 10
 	childBytes    = 500
-	// maxLinks is the place in a chain of events (model.Event.Depth) from which on ends are sent with a delay, which
-	// begins a new chain: a loop of children is no runaway.
+	// maxLinks is the place in a chain of events (model.Event.Depth) from which on runs send with a delay, which
+	// begins a new chain: a loop of children is no runaway, nor is a run that starts many calls.
 	maxLinks = 500
 )
 
@@ -322,7 +322,7 @@ func (s *Set) childStart(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	case err != nil:
 		return model.Value{}, err
 	case why != nil:
-		h.reply(by.space, StreamChildEnd, model.Object(
+		h.send(by.space, StreamChildEnd, model.Object(
 			model.F("run", by.run), model.F("call", by.call), model.F("state", string(refused)), model.F("error", errorValue(why)),
 		))
 		return model.Object(model.F("refused", why.Message)), nil
@@ -388,8 +388,8 @@ func (h *host) join(id string, state State, by *caller) *ActionError {
 	return nil
 }
 
-// reply sends an event to the space of a caller.
-func (h *host) reply(to, stream string, payload model.Value) {
+// send sends an event that is no reason to end a chain of events.
+func (h *host) send(to, stream string, payload model.Value) {
 	if ev := h.tx.Event(); ev != nil && ev.Depth >= maxLinks {
 		h.tx.SendAfter(to, stream, time.Millisecond, payload)
 		return
@@ -405,7 +405,7 @@ func (h *host) end(doc model.Value, by *caller) {
 			fields = append(fields, model.F(name, v))
 		}
 	}
-	h.reply(by.space, StreamChildEnd, model.Object(fields...))
+	h.send(by.space, StreamChildEnd, model.Object(fields...))
 }
 
 // report sends the end of a run to the call that has started it, and to those that have joined it.
@@ -439,7 +439,7 @@ func (h *host) reportJoined(id string, doc model.Value) {
 		h.tx.Delete(Doc(id), "joined", call)
 	}
 	if now < len(calls) {
-		h.reply(h.tx.Space(), StreamTimer, model.Object(model.F("run", id)))
+		h.send(h.tx.Space(), StreamTimer, model.Object(model.F("run", id)))
 	}
 }
 

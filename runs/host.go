@@ -393,7 +393,7 @@ const maxDrops = 1000
 
 // goOn has another transaction go on with a run.
 func (h *host) goOn(id, what string) {
-	h.tx.Send(h.tx.Space(), StreamTimer, model.Object(model.F("run", id), model.F("step", what)))
+	h.send(h.tx.Space(), StreamTimer, model.Object(model.F("run", id), model.F("step", what)))
 }
 
 // cancelTasks removes tasks that are no longer needed. If there are many, other transactions remove the rest; until then, an

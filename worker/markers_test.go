@@ -65,6 +65,26 @@ func TestMarkers_DocumentsThatComeAndGoLeaveNothingBehind(t *testing.T) {
 	})
 }
 
+// Markers go as well if every checkpoint has a document that was never stored.
+func TestMarkers_GoWhileDocumentsAreCreated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.process(frugal("w1"), nil)
+		w.Send("s", "add", "e1")
+		for round := range 60 {
+			w.transact(func(tx *space.Tx) error {
+				tx.Set(fmt.Sprint("d", round), round)
+				tx.Delete(fmt.Sprint("d", round-1))
+				return nil
+			})
+			w.Pass(time.Second)
+			if n := w.savedItems("s"); n > 20 {
+				t.Fatalf("after round %d the bucket has %d items", round, n)
+			}
+		}
+	})
+}
+
 // commitSome commits, so that checkpoints are saved: each raises the floor, or lets markers be purged.
 func (w *world) commitSome() {
 	w.Helper()

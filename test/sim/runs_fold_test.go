@@ -186,7 +186,7 @@ func (k *clerk) collect() {
 // also have failed as they were refused.
 func (k *clerk) lost(stream string, ev *model.Event) {
 	for doc := range k.after { // any order: each on its own
-		if isRunDoc(doc) && !(slices.Contains(deeds, stream) && doc == stream) {
+		if isRunDoc(doc) && !(slices.Contains(deeds, stream) && (doc == stream || model.IsTaskDoc(doc))) {
 			k.f.wrong("runs", "%s %s is %s, and has written %s", stream, ev.ID, k.tx.Receipt.Outcome, doc)
 		}
 	}
@@ -202,6 +202,11 @@ func (k *clerk) lost(stream string, ev *model.Event) {
 		}
 	}
 	switch stream {
+	case deeds[0], deeds[1], deeds[2]: // another report of the end, which was on its way, may still come
+		key, _ := ev.Payload.Get("key").AsString()
+		if t := k.f.task(stream, key); k.flowOf(&t) != nil {
+			k.flowOf(&t).robbed = true
+		}
 	case runs.StreamTimer:
 		if fl := k.flows[id]; fl != nil {
 			if step, _ := ev.Payload.Get("step").AsString(); step == "more" {
@@ -497,7 +502,7 @@ func (k *clerk) takeEnd(ev *model.Event) {
 	key, _ := ev.Payload.Get("key").AsString()
 	n, _ := ev.Payload.Get("n").AsInt()
 	t := k.f.task(ev.Stream, key)
-	if t.State != space.TaskPending || t.N != n || !ev.Payload.Get("attempt").IsAbsent() {
+	if t.State != space.TaskPending && !t.Unhandled || t.N != n || !ev.Payload.Get("attempt").IsAbsent() {
 		k.f.w.count("ends of actions that are not waited for")
 		return
 	}

@@ -138,7 +138,7 @@ func newHost(e *env, name string, program Program, b laneBacklog) *host {
 	h.code.abandoned, h.code.giveUp = &e.counters.abandoned, h.abandon
 	h.resident.space, h.resident.wake = name, h.loop.wake
 	h.remote.loop, h.remote.seen = h.loop, h.code.cancelMarked
-	h.saver.leastMarkers = e.cfg.LeastMarkers
+	h.saver.floor.least = e.cfg.LeastMarkers
 	readMissed := func() { h.remote.readMissed(h.integrator()) }
 	h.saver.init(name, e.bus, h.loop.report, readMissed, func() { h.missedCommits(readMissed) })
 	return h

@@ -512,36 +512,96 @@ func TestResidency_ReadsHaveATurn(t *testing.T) {
 	}
 }
 
-// floorCore is a core with documents that are stored before the floor that is wanted.
-type floorCore struct {
+// storedCore is a core with documents that are stored before the floor that is wanted.
+type storedCore struct {
 	savedCore
 	before []string
+	looks  int
 	floor  uint64
 }
 
-func (c *floorCore) StoredBefore(uint64, map[string]uint64) []string { return c.before }
-func (c *floorCore) RaiseFloor(rev uint64)                           { c.floor = rev }
-func (c *floorCore) Again(ids []string, _ map[string]uint64) (docs []model.StateDoc) {
+func (c *storedCore) StoredBefore(uint64, map[string]uint64) []string { c.looks++; return c.before }
+func (c *storedCore) RaiseFloor(rev uint64)                           { c.floor = rev }
+func (c *storedCore) Again(ids []string, _ map[string]uint64) (docs []model.StateDoc) {
 	for _, id := range ids {
 		docs = append(docs, model.StateDoc{Doc: id})
 	}
 	return docs
 }
 
-// The floor is raised when all documents are known to be stored behind it, and not with the checkpoint that stores them: a
-// document of that checkpoint may be refused. It is not raised for fewer markers than documents that it stores again.
-func TestSaver_RaisesTheFloorWhenAllIsStoredBehindIt(t *testing.T) {
-	s, core := &saver{leastMarkers: 1}, &floorCore{before: []string{"a", "b"}}
-	s.stored.markers.note([]model.StateDoc{{Doc: "gone", Seq: 5, Rev: 50}})
-	if docs := s.raiseFloor(core); len(docs) != 0 {
+// The floor is raised when a checkpoint was saved after which no document is left before it: a document of the checkpoint may
+// have been refused. It is not raised for fewer markers than documents that have to be stored again.
+func TestRaising_RaisesTheFloorWhenAllIsStoredBehindIt(t *testing.T) {
+	r, core, m := &raising{least: 1}, &storedCore{before: []string{"a", "b"}}, &markers{}
+	m.note([]model.StateDoc{{Doc: "gone", Seq: 5, Rev: 50}})
+	if docs := r.again(core, m, nil); len(docs) != 0 {
 		t.Errorf("for one marker, %d documents are stored again", len(docs))
 	}
-	core.before = []string{"a"}
-	if docs := s.raiseFloor(core); len(docs) != 1 || core.floor != 0 {
-		t.Errorf("%d documents are stored again, and the floor is %d already", len(docs), core.floor)
+	if r.stored(core, nil); core.floor != 0 {
+		t.Errorf("and the floor is %d", core.floor)
+	}
+	m.note([]model.StateDoc{{Doc: "too", Seq: 6, Rev: 60}})
+	if docs := r.again(core, m, nil); len(docs) != 2 || core.floor != 0 {
+		t.Errorf("for two, %d are stored again, and the floor is %d before that", len(docs), core.floor)
+	}
+	core.before = []string{"a"} // an earlier owner had stored it
+	if r.stored(core, nil); core.floor != 0 {
+		t.Errorf("the floor is %d, and a document is stored before it", core.floor)
+	}
+	if docs := r.again(core, m, nil); len(docs) != 1 {
+		t.Errorf("%d more are stored again, want 1", len(docs))
 	}
 	core.before = nil
-	if docs := s.raiseFloor(core); len(docs) != 0 || core.floor != 50 {
-		t.Errorf("then %d more, and the floor is %d, want that of the marker", len(docs), core.floor)
+	if r.stored(core, nil); core.floor != 60 {
+		t.Errorf("the floor is %d, want that of the last marker", core.floor)
+	}
+}
+
+// As long as there are more documents before the markers, they are not all looked at for each checkpoint.
+func TestRaising_LooksAtTheDocumentsWhenMarkersHaveDoubled(t *testing.T) {
+	r, core, m := &raising{least: 1}, &storedCore{before: make([]string, 1000)}, &markers{}
+	for i := range uint64(1000) {
+		m.note([]model.StateDoc{{Doc: "d" + strconv.FormatUint(i, 10), Seq: i + 1, Rev: i + 1}})
+		if docs := r.again(core, m, nil); len(docs) != 0 && i < 999 {
+			t.Fatalf("for %d markers, %d documents are stored again", i+1, len(docs))
+		}
+	}
+	if core.looks > 12 || r.to != 1000 {
+		t.Errorf("looked at %d times, and the floor is raised to %d", core.looks, r.to)
+	}
+}
+
+// markedBus is a bus with one mark.
+type markedBus struct {
+	Bus
+	mark   model.StateDoc
+	purged []string
+}
+
+func (b *markedBus) LoadMark(context.Context, string) (model.StateDoc, time.Time, error) {
+	return b.mark, time.Time{}, nil
+}
+
+func (b *markedBus) PurgeState(_ context.Context, _ string, gone []model.StateDoc) error {
+	for _, d := range gone {
+		b.purged = append(b.purged, d.Doc)
+	}
+	return nil
+}
+
+// Another runtime, or an earlier version, may have replaced the mark by one without the floor.
+func TestRetention_PurgesNoMarkerThatTheStoredMarksFloorDoesNotAllow(t *testing.T) {
+	gone := []model.StateDoc{{Doc: "a", Seq: 5, Rev: 50}, {Doc: "b", Seq: 6, Rev: 60}}
+	for floor, want := range map[uint64]int{0: 0, 50: 1, 60: 2} {
+		data, err := (&model.Mark{Version: model.MarkVersion, Floor: floor}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		bus := &markedBus{mark: model.StateDoc{Seq: 9, Rev: 90, Data: data}}
+		r, s := &retention{bus: bus}, &storedSpace{}
+		s.markers.note(gone)
+		if err := r.purgeMarkers(t.Context(), s, slices.Clone(gone)); err != nil || len(bus.purged) != want || len(s.markers.gone) != len(gone)-want {
+			t.Errorf("with the floor %d: %v (%v); %d are left", floor, bus.purged, err, len(s.markers.gone))
+		}
 	}
 }

@@ -41,10 +41,8 @@ type saver struct {
 	// dueAt is the saved wake-up time of the space, unknownDue if the next
 	// checkpoint must save it in any case (see takeDue).
 	dueAt int64
-	// raising is the revision to which the floor is being raised, 0 if it is not; see replica.Floor.
-	raising uint64
-	// leastMarkers is the number of markers from which on the floor is raised.
-	leastMarkers int
+	// floor raises the floor of what is stored.
+	floor raising
 }
 
 // stateStore is the bucket of the states of spaces.
@@ -61,10 +59,7 @@ type savedCore interface {
 	LaneDone() uint64
 	FollowsUp() bool
 	MarkersPurged(behind []model.MarkPosition)
-	Floor() uint64
-	RaiseFloor(rev uint64)
-	StoredBefore(rev uint64, revs map[string]uint64) []string
-	Again(ids []string, revs map[string]uint64) []model.StateDoc
+	floorCore
 	MarkStored(model.MarkPosition)
 	Checkpoint() (replica.Checkpoint, error)
 	CheckpointFailed(replica.Checkpoint)
@@ -98,6 +93,7 @@ func (s *saver) remember(st model.SpaceState, lane uint64) {
 		s.dueAt = unknownDue // a newer item may be saved than was read
 	}
 	s.mark, s.saved, s.lane = st.Mark.Rev, st.Mark.Seq, lane
+	s.floor.to = 0 // what the log has after the mark may have been stored before
 	s.stored.durable.Store(s.saved)
 	s.stored.markers.stored(model.MarkPosition{Rev: s.mark, Seq: s.saved})
 }
@@ -140,7 +136,7 @@ func (s *saver) take(core savedCore, nextDue func() int64, c *unsavedState) (err
 	}
 	if core.Seq() > s.saved {
 		core.MarkersPurged(s.stored.markers.begin())
-		again := s.raiseFloor(core)
+		again := s.floor.again(core, &s.stored.markers, s.revs)
 		if c.Checkpoint, err = core.Checkpoint(); err != nil {
 			return err
 		}
@@ -153,29 +149,6 @@ func (s *saver) take(core savedCore, nextDue func() int64, c *unsavedState) (err
 	c.observed = s.noted.drain()
 	s.recall(c.observed)
 	return nil
-}
-
-// floorStep is how many documents a checkpoint stores again to raise the floor.
-const floorStep = 512
-
-// raiseFloor raises the floor if that lets more markers be purged than it stores documents again, so that deletions pay for
-// it. It returns the documents that have to be stored again before that.
-func (s *saver) raiseFloor(core savedCore) []model.StateDoc {
-	n, to := 0, s.raising
-	if to == 0 {
-		if n, to = s.stored.markers.aboveFloor(); n < s.leastMarkers {
-			return nil
-		}
-	}
-	before := core.StoredBefore(to, s.revs)
-	if s.raising == 0 && n < len(before) {
-		return nil
-	}
-	if s.raising = to; len(before) == 0 {
-		core.RaiseFloor(to)
-		s.raising = 0
-	}
-	return core.Again(before[:min(len(before), floorStep)], s.revs)
 }
 
 // observe records the nodes' observations since the last call; if all is not set, only if the core has
@@ -243,6 +216,7 @@ func (s *saver) settle(core savedCore, c unsavedState, err error) {
 	core.MarkStored(at)
 	s.stored.markers.stored(at)
 	s.stored.markers.raised(core.Floor(), c.Mark.Seq)
+	s.floor.stored(core, s.revs)
 	s.saved, s.lane, s.dueAt = max(s.saved, c.Mark.Seq), max(s.lane, s.taken), c.dueAt
 	s.stored.durable.Store(s.saved)
 }

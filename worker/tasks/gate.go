@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -21,8 +22,9 @@ var pauses = [...]struct{ first, most time.Duration }{
 	unclaimed: {250 * time.Millisecond, 5 * time.Second},
 }
 
-// gates decide, for all spaces of a process, when tasks of an action are offered. After an offer that was not taken there is one at
-// a time, with growing pauses, until one is taken.
+// gates decide, for all spaces of a process, when tasks of an action are offered. After an offer that found no performer there is one at
+// a time, with growing pauses, until one is taken. Performers that are all busy show how many tasks they can have at a time: there
+// are as many offers as that leaves room for, and one more from time to time, as there may be more of them.
 type gates struct {
 	mu sync.Mutex
 	by map[string]*gate // by action and queue
@@ -31,17 +33,36 @@ type gates struct {
 }
 
 type gate struct {
+	// room is how many tasks performers are known to have at a time, 0 if none has refused one as all were busy.
+	room int
+	// out is the number of tasks that performers have, asked that of the offers without an answer, and grown that of the tasks that were
+	// taken since room last changed.
+	out, asked, grown int
+	// until is the end of the pause before an offer beyond that.
 	until time.Time
 	pause time.Duration // 0 if the last offer was taken
-	// probing reports that an offer was made since the pause last grew.
+	// probing reports that such an offer was made since the pause last grew.
 	probing bool
+	// waiting are the lists that have tasks to offer, in the order in which they get their turn.
+	waiting []waiting
 }
 
-// maxGates bounds the gates, whose names are in part those that inputs of tasks give to queues.
-const maxGates = 10_000
+// waiting is a list with tasks of an action that cannot be offered yet.
+type waiting struct {
+	list   *List
+	action string
+}
+
+const (
+	// maxGates bounds the gates, whose names are in part those that inputs of tasks give to queues.
+	maxGates = 10_000
+	// growAfter is how many tasks are taken until there is room for one more.
+	growAfter = 4
+)
 
 // of returns the gate of an action and a queue.
-func (g *gates) of(name string) *gate {
+func (g *gates) of(action, queue string) *gate {
+	name := action + "." + queue
 	if g.by == nil || len(g.by) >= maxGates && g.by[name] == nil {
 		g.by = map[string]*gate{} // all are open then: it costs offers, and no task
 	}
@@ -51,12 +72,18 @@ func (g *gates) of(name string) *gate {
 	return g.by[name]
 }
 
-// admit reports how long to wait before a task can be offered; 0 for an offer to be made now.
-func (g *gates) admit(action, queue string, perSecond float64, now time.Time) time.Duration {
+// admit reports how long to wait before a task can be offered; 0 for an offer to be made now. A list, unless it is nil, is
+// opened if that is possible earlier.
+func (g *gates) admit(action, queue string, perSecond float64, now time.Time, l *List) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at := g.of(action + "." + queue)
-	if wait := at.until.Sub(now); wait > 0 {
+	at := g.of(action, queue)
+	if !at.hasRoom() && at.pause == 0 {
+		at.pause = pauses[busy].first
+		at.until = now.Add(at.pause)
+	}
+	if wait := at.until.Sub(now); !at.hasRoom() && wait > 0 {
+		at.wait(waiting{l, action})
 		return wait
 	}
 	if perSecond > 0 {
@@ -64,17 +91,35 @@ func (g *gates) admit(action, queue string, perSecond float64, now time.Time) ti
 			return wait
 		}
 	}
-	if at.pause > 0 {
+	if !at.hasRoom() {
 		at.until, at.probing = now.Add(at.pause), true
 	}
+	at.asked++
 	return 0
 }
 
-// refused records that an offer was not taken.
-func (g *gates) refused(action, queue string, perSecond float64, why reason, now time.Time) {
+// hasRoom reports whether a performer is expected to take another offer.
+func (at *gate) hasRoom() bool {
+	if at.pause > 0 && (at.room == 0 || at.out == 0) {
+		return false
+	}
+	return at.room == 0 || at.out+at.asked < at.room
+}
+
+func (at *gate) wait(w waiting) {
+	if w.list != nil && !slices.Contains(at.waiting, w) {
+		at.waiting = append(at.waiting, w)
+	}
+}
+
+// refused records that an offer was not taken, or that what was claimed is handed back.
+func (g *gates) refused(action, queue string, perSecond float64, why reason, claimed bool, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at, p := g.of(action+"."+queue), pauses[why]
+	at, p := g.of(action, queue), pauses[why]
+	if !claimed {
+		at.asked = max(0, at.asked-1)
+	}
 	switch {
 	case at.pause == 0:
 		at.pause = p.first
@@ -83,26 +128,86 @@ func (g *gates) refused(action, queue string, perSecond float64, why reason, now
 	}
 	at.probing = false
 	at.until = now.Add(at.pause)
+	at.room, at.grown = 0, 0
+	if why == busy {
+		at.room = max(at.out, 1)
+	}
 	if perSecond > 0 {
 		g.rateOf(action).put(perSecond)
 	}
 }
 
-// taken records that an offer was taken, and reports whether others were not.
-func (g *gates) taken(action, queue string) (opened bool) {
+// taken records that an offer was taken.
+func (g *gates) taken(action, queue string) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	at := g.of(action + "." + queue)
-	opened = at.pause > 0
-	*at = gate{}
-	return opened
+	at := g.of(action, queue)
+	at.asked, at.out = max(0, at.asked-1), at.out+1
+	at.pause, at.until, at.probing = 0, time.Time{}, false
+	at.grow()
+	n := len(at.waiting)
+	if at.room > 0 {
+		n = max(0, at.room-at.out-at.asked)
+	}
+	woken := at.next(n)
+	g.mu.Unlock()
+	open(woken)
+}
+
+// grow makes room for what performers have shown that they take.
+func (at *gate) grow() {
+	if at.room == 0 {
+		return
+	}
+	if at.grown++; at.grown >= growAfter {
+		at.room, at.grown = at.room+1, 0
+	}
+	at.room = max(at.room, at.out)
 }
 
 // freed records that a performer has ended a task: it may take another one.
 func (g *gates) freed(action, queue string) {
 	g.mu.Lock()
+	at := g.of(action, queue)
+	at.out = max(0, at.out-1)
+	if !at.hasRoom() {
+		at.until = time.Time{}
+	}
+	woken := at.next(1)
+	g.mu.Unlock()
+	open(woken)
+}
+
+// unanswered records that an offer has ended without an answer.
+func (g *gates) unanswered(action, queue string) {
+	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.of(action + "." + queue).until = time.Time{}
+	at := g.of(action, queue)
+	at.asked = max(0, at.asked-1)
+}
+
+// pass gives the turn of a list to the next one. The loop of the list calls it.
+func (g *gates) pass(l *List, action string) {
+	g.mu.Lock()
+	woken := g.of(action, "").next(1)
+	g.mu.Unlock()
+	if len(woken) > 0 {
+		l.host.Go(func() { open(woken) }) // ends when the other loop has noted it
+	}
+}
+
+// next removes up to n lists whose turn it is.
+func (at *gate) next(n int) (woken []waiting) {
+	n = min(n, len(at.waiting))
+	woken = slices.Clone(at.waiting[:n])
+	at.waiting = slices.Delete(at.waiting, 0, n)
+	return woken
+}
+
+// open lets lists make their offers.
+func open(list []waiting) {
+	for _, w := range list {
+		w.list.host.Call(func() { w.list.open(w.action) })
+	}
 }
 
 func (g *gates) rateOf(action string) *rate {

@@ -336,7 +336,7 @@ func (l *List) admits(a *performing, t *task, now time.Duration) bool {
 	}
 	wait := time.Duration(0)
 	if a.remote != nil {
-		wait = a.remote.admit(t)
+		wait = a.remote.admit(l, t)
 	}
 	if wait == 0 {
 		return true
@@ -353,12 +353,16 @@ func (l *List) admits(a *performing, t *task, now time.Duration) bool {
 	return false
 }
 
-// open lets tasks of an action begin that wait for performers.
+// open lets tasks of an action begin that wait for performers. If there are none, another list has its turn.
 func (l *List) open(action string) {
 	for _, a := range l.actions {
-		if a.spec.Name == action {
+		if a.spec.Name == action && a.remote != nil && a.underWay < a.limit && a.queue.first(l.host.Now()) != nil {
 			a.closed = 0
+			return
 		}
+	}
+	if l.host.Offers != nil {
+		l.host.Offers.gates.pass(l, action)
 	}
 }
 

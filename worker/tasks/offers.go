@@ -62,14 +62,17 @@ func (o *Offers) remote(terms *space.Remote) *remote {
 	return &remote{own, terms, o}
 }
 
-// admit reports how long a task has to wait until it can be offered, and in which queue it is.
-func (r *remote) admit(t *task) time.Duration {
+// admit reports how long a task of a list has to wait until it can be offered, and in which queue it is.
+func (r *remote) admit(l *List, t *task) time.Duration {
 	w := r.terms.WorkOf(&t.Task)
 	queue, err := r.terms.QueueOf(&w)
 	if err != nil {
 		return 0 // the attempt reports it
 	}
-	return r.offers.gates.admit(t.action, queue, r.terms.Rate, time.Now())
+	if r.terms.QueueBy != "" {
+		l = nil // its tasks for other performers need not wait, so it looks at each again
+	}
+	return r.offers.gates.admit(t.action, queue, r.terms.Rate, time.Now(), l)
 }
 
 // result is what an attempt has come to.
@@ -99,6 +102,7 @@ type offered struct {
 	answers chan model.Answer
 	end     func(stop bool)
 	claimed bool
+	refused bool
 	lost    *time.Timer
 	limit   *time.Timer // nil without a limit, or before the claim
 	report  progressReport
@@ -121,6 +125,7 @@ func (l *List) offerTask(ctx context.Context, how *remote, t *task, begins func(
 	if o.queue, err = how.terms.QueueOf(&o.work); err != nil {
 		return o.failed(&space.WorkError{Type: QueueError, Message: err.Error()}, true)
 	}
+	defer o.leaveGate()
 	o.end, err = how.offers.offer(t.action, o.queue, o.request, o.deliver)
 	switch {
 	case errors.Is(err, model.ErrTooLarge):
@@ -135,10 +140,17 @@ func (l *List) offerTask(ctx context.Context, how *remote, t *task, begins func(
 	if o.limit != nil {
 		o.limit.Stop()
 	}
-	if o.claimed {
-		how.offers.gates.freed(t.action, o.queue)
-	}
 	return r
+}
+
+// leaveGate makes room for another offer.
+func (o *offered) leaveGate() {
+	switch g := &o.how.offers.gates; {
+	case o.claimed:
+		g.freed(o.t.action, o.queue)
+	case !o.refused:
+		g.unanswered(o.t.action, o.queue)
+	}
 }
 
 // request returns the message that offers the task.
@@ -279,15 +291,14 @@ func (o *offered) claim() {
 	if d := o.timeout(); d > 0 {
 		o.limit = time.NewTimer(d)
 	}
-	if o.how.offers.gates.taken(o.t.action, o.queue) {
-		o.l.host.Call(func() { o.l.open(o.t.action) }) // the others need not wait any more
-	}
+	o.how.offers.gates.taken(o.t.action, o.queue)
 }
 
 // untaken returns the result of an offer that no performer has taken.
 func (o *offered) untaken(why reason) result {
 	o.l.offered(false)
-	o.how.offers.gates.refused(o.t.action, o.queue, o.how.terms.Rate, why, time.Now())
+	o.refused = true
+	o.how.offers.gates.refused(o.t.action, o.queue, o.how.terms.Rate, why, o.claimed, time.Now())
 	return result{untaken: true}
 }
 

@@ -68,6 +68,15 @@ func (h *heard) over() (over, stop bool) {
 
 func newOffice(t *testing.T, terms space.Remote) *office {
 	t.Helper()
+	o := &office{t: t, calls: make(chan func()), begun: time.Now(), offers: make(chan *heard, 1000)}
+	o.serve(terms, NewOffers(o.offer))
+	return o
+}
+
+// serve makes the list, and runs the loop.
+func (o *office) serve(terms space.Remote, offers *Offers) {
+	t := o.t
+	t.Helper()
 	core, err := space.New(space.Config{Space: "s", Runtime: "r"}, space.NewProgram("p"), replica.New("s"))
 	if err != nil {
 		t.Fatal(err)
@@ -75,10 +84,9 @@ func newOffice(t *testing.T, terms space.Remote) *office {
 	if err := terms.Check(); err != nil {
 		t.Fatal(err)
 	}
-	o := &office{t: t, calls: make(chan func()), begun: time.Now(), offers: make(chan *heard, 1000)}
 	ctx, cancel := context.WithCancel(t.Context())
 	o.list = New(Host{
-		Space: "s", Ctx: ctx, Slots: NewSlots(1), Offers: NewOffers(o.offer), Logger: slog.New(slog.DiscardHandler),
+		Space: "s", Ctx: ctx, Slots: NewSlots(1), Offers: offers, Logger: slog.New(slog.DiscardHandler),
 		Now: o.now, Go: func(f func()) { go f() }, // ends with ctx
 		Call: func(f func()) {
 			select {
@@ -105,7 +113,6 @@ func newOffice(t *testing.T, terms space.Remote) *office {
 		o.loop(ctx)
 	}()
 	t.Cleanup(func() { cancel(); <-ended; synctest.Wait() })
-	return o
 }
 
 func (o *office) now() time.Duration { return time.Since(o.begun) + time.Hour }

@@ -110,7 +110,7 @@ func (s *statistics) add(o *statistics) {
 // check fails the test if programs of some kind were too rare to prove anything.
 func (s *statistics) check(t *testing.T, programs int) {
 	t.Helper()
-	least := programs / 125
+	least := programs / 200
 	for name := range s.patterns {
 		if s.constructs[name] < least {
 			t.Errorf("of %d programs only %d have %s, want %d", programs, s.constructs[name], name, least)
