@@ -235,7 +235,7 @@ func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
 	star := file(t, dir, "cart.star", cart("5", "0"))
 	arguments := map[string][]string{
 		"where": {"a"}, "send": {"a", "b"}, "get": {"a", "b"}, "watch": {"a", "b"}, "deploy": {star}, "rollback": {"cart"},
-		"pin": {"a", "cart@1"}, "unpin": {"a"}, "receipts": {"a"}, "log": {"a"}, "history": {"a", "b"}, "why": {"a", "b"}, "lane": {"a"}, "graph": {"a"}, "timers": {"a"}, "tree": {"a"}, "redrive": {"a", "b"}, "dismiss": {"a", "b"},
+		"pin": {"a", "cart@1"}, "unpin": {"a"}, "receipts": {"a"}, "query": {"SELECT 1"}, "log": {"a"}, "history": {"a", "b"}, "why": {"a", "b"}, "lane": {"a"}, "graph": {"a"}, "timers": {"a"}, "tree": {"a"}, "redrive": {"a", "b"}, "dismiss": {"a", "b"},
 		"cancel": {"a"}, "skip": {"a"}, "export": {"a"}, "import": {file(t, dir, "a.jsonl", `{"space":"a","document":"b","value":1}`)},
 		"allow": {"alice"}, "disallow": {"alice"}, "delete": {"a"}, "drain": {"w1"}, "backup": {filepath.Join(dir, "another")}, "restore": {backup}, "clone": {"another"}, "replay": {"a", filepath.Join(dir, "replay")}, "perform": {"a", "--", "true"}, "load": {"a", "b"},
 	}

@@ -34,6 +34,7 @@ type cli struct {
 	Watch watchCmd `cmd:"" group:"Documents and events" help:"Print a document, and its newest value after each change."`
 	Ls    lsCmd    `cmd:"" group:"Documents and events" help:"List spaces and the programs that they run."`
 
+	Query    queryCmd    `cmd:"" group:"Documents and events" help:"Ask the documents and receipts of many spaces in SQL."`
 	Receipts receiptsCmd `cmd:"" group:"Documents and events" help:"List receipts: how the events of a space ended, newest last."`
 	Timers   timersCmd   `cmd:"" group:"Documents and events" help:"List timers, delayed events and jobs of a space."`
 	Tree     treeCmd     `cmd:"" group:"Documents and events" help:"Print the events that an event has caused, and their outcomes."`

@@ -81,6 +81,7 @@ var importRules = []importRule{
 	{in: []string{"worker/tasks"}, only: []string{"model", "space", "internal/pause", "internal/telemetry"}, instead: "worker/tasks does work for a space: what it needs of the host of that, it takes as tasks.Host"},
 	{in: []string{"status"}, only: []string{"model", "port"}, instead: "status declares what processes report; what decides it belongs to the process, and what judges it to internal/fleet"},
 	{in: []string{"history"}, never: above("worker", "ordered", "live", "coordinator", "gateway", "bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "history reads what the log and the lanes have, without a worker: it takes a port.Client"},
+	{in: []string{"query"}, only: []string{"query", "model", "history", "internal/display"}, others: []string{"github.com/ncruces/go-sqlite3"}, instead: "query reads what history has read; commands print the answer"},
 	{in: []string{"worker"}, never: above("coordinator"), instead: "the coordinator stands on worker; neither waits for the other"},
 	{in: []string{"worker", "coordinator"}, never: above("bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "declare the interface in port/ and let the package above satisfy it"},
 	{in: []string{"access"}, never: above("space", "history", "live", "worker", "ordered", "bus", "coordinator", "gateway", "program", "workflow", "", "cmd", "examples", "test"), instead: "access knows names and records: it takes a bus as port.Records"},
