@@ -351,6 +351,10 @@ func (l *taskList) conclude(t *transaction, ev *model.Event, done func(*Tx, Task
 			l.put(t, &at, &task)
 		}
 		return model.Value{}, nil
+	case c.Err == "" && l.result != nil:
+		if err := l.result(c.Out); err != nil {
+			return model.Value{}, fmt.Errorf("the result of task %q of action %s: %w", c.Key, l.name, err)
+		}
 	}
 	task.State, task.Out, task.Err, task.Unhandled = TaskDone, c.Out, "", false
 	if c.Err != "" {
