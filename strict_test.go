@@ -119,3 +119,31 @@ func TestDocuments_OfOtherVersionsStayReadable(t *testing.T) {
 		t.Errorf("a document of an older version is read as %+v", got)
 	}
 }
+
+// The result of a task is a payload, too: one that loses something ends the task as failed, and can be redriven.
+func TestAction_ResultsAreStrict(t *testing.T) {
+	pay := settle.NewAction[string, parcel]("pay")
+	for result, want := range map[string]string{
+		`{"key":"k","out":{"grams":5,"Extra":null}}`: "",
+		`{"key":"k","out":{"gramms":5}}`:             `the result of task "k" of action pay: /gramms: there is no such field; did you mean "grams"?`,
+		`{"key":"k","out":{}}`:                       "/grams: the field is missing",
+		`{"key":"k"}`:                                "nothing is here; an object is wanted",
+		`{"key":"k","result":{"grams":5}}`:           `it has the key "result"`,
+	} {
+		p := settle.NewProgram("post")
+		pay.External(p)
+		settle.NewTrigger("start").Handle(p, func(tx *settle.Tx) error { pay.Start(tx, "k", "in"); return nil })
+		done := 0
+		pay.Done(p, func(_ *settle.Tx, got settle.Task[string, parcel]) error { done += got.Out.Grams; return nil })
+		s := settletest.New(t, p).Space("s")
+		s.Call("start", nil)
+		v, err := model.ParseValue([]byte(result))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rc := s.Send("pay", v)
+		if want == "" && (rc.Outcome != model.Handled || done != 5) || want != "" && (rc.Outcome != model.Failed || !strings.Contains(rc.Error, want) || done != 0) {
+			t.Errorf("%s: %s %q, and Done was given %d; want %q", result, rc.Outcome, rc.Error, done, want)
+		}
+	}
+}
