@@ -100,7 +100,7 @@ func (a *ActionSpec) Pending() string { return a.list().pending() }
 // list returns the documents that hold the tasks.
 func (a *ActionSpec) list() *taskList {
 	discard := a.Discard && !a.Input
-	return &taskList{name: a.Name, input: a.Input, keep: a.Keep, discard: discard, result: a.Result, apart: discard && !(a.External && a.Remote == nil)}
+	return &taskList{name: a.Name, input: a.Input, spec: a, discard: discard, apart: discard && !(a.External && a.Remote == nil)}
 }
 
 // Apart reports whether each task of the action that is started has a document of its own.

@@ -40,7 +40,9 @@ func newGatedTwin(t *testing.T) *gatedTwin {
 	return g
 }
 
-func (g *gatedTwin) clock() time.Duration { return time.Duration(g.wall-zeroHour)*time.Millisecond - time.Hour }
+func (g *gatedTwin) clock() time.Duration {
+	return time.Duration(g.wall-zeroHour)*time.Millisecond - time.Hour
+}
 
 // pass lets time pass, second by second.
 func (g *gatedTwin) pass(d time.Duration) {

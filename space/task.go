@@ -224,13 +224,12 @@ func checkCompletion(v model.Value) error {
 type taskList struct {
 	name  string
 	input bool
-	keep  time.Duration // 0 for the default
+	// spec has what may still be set when the list is made.
+	spec *ActionSpec
 	// discard removes a task as soon as it has ended.
 	discard bool
 	// apart gives each task a document of its own.
 	apart bool
-	// result returns why the action cannot take a result, nil if it can; nil if it takes any.
-	result func(model.Value) error
 }
 
 // spot is where a task is stored.
