@@ -24,7 +24,7 @@ func links(t *testing.T, n int) (p program, seen map[string]int) {
 }
 
 // A chain that is read for the first time nests its runs. However long it is, neither its functions, nor its
-// documents, nor the one who watches its end see a value that no input ever had.
+// documents, nor the effect at its end see a value that no input ever had.
 func TestI9_AChainOfAnyLengthShowsNoValueThatNoInputHad(t *testing.T) {
 	const n = 20_000
 	p, seen := links(t, n)

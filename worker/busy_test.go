@@ -15,8 +15,8 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// board is a program whose events take time, and whose list has rows that add further rows, 35 of them.
-func board(t *testing.T) *space.Program {
+// board is a program whose events take work, and whose list has rows that add further rows, 35 of them.
+func board(t *testing.T, work func()) *space.Program {
 	t.Helper()
 	p := space.NewProgram("board")
 	add := func(tx *space.Tx) (model.Value, error) {
@@ -33,7 +33,7 @@ func board(t *testing.T) *space.Program {
 	}
 	err := errors.Join(
 		p.Handle("move", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
-			time.Sleep(600 * time.Millisecond)
+			work()
 			tx.Set("last", ev.ID)
 			return model.Value{}, nil
 		}),
@@ -54,7 +54,8 @@ func board(t *testing.T) *space.Program {
 func TestBusy_NeitherABusyBoardNorAnHonestFanOutIsAWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(board(t))}, nil)
+		work := func() { time.Sleep(600 * time.Millisecond) }
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(board(t, work))}, nil)
 		for i := range 30 {
 			w.Send("busy", "move", fmt.Sprint("e", i))
 			w.Pass(time.Second)
