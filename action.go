@@ -112,6 +112,19 @@ func (a Action[In, Out]) Perform(p *Program, do func(ctx context.Context, key st
 		}
 	}
 	p.perform(a.name, false, o)
+	a.strict(p)
+}
+
+// strict makes the program refuse results of which a part would be lost (docs/adr/0076).
+func (a Action[In, Out]) strict(p *Program) {
+	exact := codec.Strict[Out]()
+	p.action(a.name, false).Result = func(v Value) error {
+		if err := exact(v); err != nil {
+			return err
+		}
+		_, err := a.out.Decode(v)
+		return err
+	}
 }
 
 // encodeResult encodes a task's result. A result that cannot be encoded is a permanent error.
@@ -136,6 +149,7 @@ func (a Action[In, Out]) External(p *Program, options ...ActionOption) {
 			p.note(fmt.Errorf("program %s: %s: %w", p.Name(), called(a.name, false), err))
 		}
 	}
+	a.strict(p)
 }
 
 // Done registers the function that is called when a task has ended: in a transaction, once per

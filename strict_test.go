@@ -119,3 +119,34 @@ func TestDocuments_OfOtherVersionsStayReadable(t *testing.T) {
 		t.Errorf("a document of an older version is read as %+v", got)
 	}
 }
+
+// The result of a task is a payload, too: one that loses something ends the task as failed, and can be redriven.
+func TestAction_ResultsAreStrict(t *testing.T) {
+	pay := settle.NewAction[string, parcel]("pay")
+	for result, want := range map[string]string{
+		`{"key":"k","out":{"grams":5,"Extra":null}}`: "",
+		`{"key":"k","out":{"gramms":5}}`:             `the result of task "k" of action pay: /gramms: there is no such field; did you mean "grams"?`,
+		`{"key":"k","out":{}}`:                       "/grams: the field is missing",
+		`{"key":"k"}`:                                "nothing is here; an object is wanted",
+		`{"key":"k","result":{"grams":5}}`:           `it has the key "result"`,
+	} {
+		p := settle.NewProgram("post")
+		pay.External(p)
+		settle.NewTrigger("start").Handle(p, func(tx *settle.Tx) error { pay.Start(tx, "k", "in"); return nil })
+		pay.Done(p, func(tx *settle.Tx, got settle.Task[string, parcel]) error { tx.Set("paid", got.Out.Grams); return nil })
+		s := settletest.New(t, p).Space("s")
+		s.Call("start", nil)
+		v, err := model.ParseValue([]byte(result))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rc := s.Send("pay", v)
+		paid, outcome := "absent", model.Failed
+		if want == "" {
+			paid, outcome = "5", model.Handled
+		}
+		if rc.Outcome != outcome || !strings.Contains(rc.Error, want) || s.Get("paid").String() != paid {
+			t.Errorf("%s: %s %q, and %s is paid; want %q", result, rc.Outcome, rc.Error, s.Get("paid"), want)
+		}
+	}
+}

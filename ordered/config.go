@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/settlehq/settle/internal/codec"
 	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/lineage"
@@ -24,16 +25,35 @@ import (
 // makes the event retried first.
 type Handler func(tx *Tx, ev *model.Event) (any, error)
 
-// On makes a handler of a function over the payload's type. A payload that does not decode to that type fails
-// the event.
+// On makes a handler of a function over the payload's type. A payload fails the event if it does not decode to that
+// type, or if a part of it would be lost: an unknown key, null for what has no null, no payload, or a missing key. What
+// may be missing has a type for that: a pointer, an any, a model.Value, or the tag omitzero or omitempty. OnLenient
+// accepts what On refuses for such a reason.
 func On[P, R any](f func(tx *Tx, payload P) (R, error)) Handler {
+	strict := codec.Strict[P]()
+	decode := OnLenient(f)
+	return func(tx *Tx, ev *model.Event) (any, error) {
+		if err := strict(ev.Payload); err != nil {
+			return nil, badPayload(ev, err)
+		}
+		return decode(tx, ev)
+	}
+}
+
+// OnLenient is On for payloads of which a part may be lost: unknown keys are ignored, and what is missing or null is
+// the zero value.
+func OnLenient[P, R any](f func(tx *Tx, payload P) (R, error)) Handler {
 	return func(tx *Tx, ev *model.Event) (any, error) {
 		var p P
 		if err := ev.Payload.Decode(&p); err != nil {
-			return nil, fmt.Errorf("payload of event %s to %s/%s: %w", ev.ID, ev.Space, ev.Stream, err)
+			return nil, badPayload(ev, err)
 		}
 		return f(tx, p)
 	}
+}
+
+func badPayload(ev *model.Event, err error) error {
+	return fmt.Errorf("payload of event %s to %s/%s: %w", ev.ID, ev.Space, ev.Stream, err)
 }
 
 // Config configures Serve. Every field except Handlers is optional. Package options turns the fields with a

@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
 )
 
@@ -89,4 +90,16 @@ func ExampleServe() {
 	// p2 failed absent "there is not enough on the account"
 	// p3 handled 750 ""
 	// <nil>
+}
+
+// A handler of payloads from a service that adds fields as it likes: On would refuse those that it does not name.
+func ExampleOnLenient() {
+	type hook struct {
+		ID string `json:"id"`
+	}
+	handler := ordered.OnLenient(func(_ *ordered.Tx, h hook) (string, error) { return h.ID, nil })
+	payload := model.Object(model.F("id", "evt_1"), model.F("livemode", true))
+	result, err := handler(nil, &model.Event{Space: "k", Stream: "hook", ID: "e1", Payload: payload})
+	fmt.Println(result, err)
+	// Output: evt_1 <nil>
 }

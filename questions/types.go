@@ -27,6 +27,9 @@ type Query struct {
 	Stream string `json:"stream,omitzero"`
 	// Load loads a space that is not in memory.
 	Load bool `json:"load,omitzero"`
+	// Check makes the space repeat one in ten runs of its computations for two minutes, and log those that have another
+	// result then (AskWhy).
+	Check bool `json:"check,omitzero"`
 	// Limit is how many runs (AskWhy), events (AskLane) or nodes (AskGraph) to return, 0 for the default.
 	Limit int `json:"limit,omitzero"`
 	// After continues after the events or nodes of an answer whose Next it is.
@@ -180,6 +183,9 @@ type Node struct {
 	// Recent are its last runs, newest first, as far as they are recorded: a space records its runs for some minutes after a question.
 	Recent   []Run         `json:"recent,omitzero"`
 	Recorded time.Duration `json:"recorded_ns,omitzero"`
+	// NotIdempotent says which of the recorded runs of a computation have read the same and written different values, ""
+	// if none have.
+	NotIdempotent string `json:"not_idempotent,omitzero"`
 	// Cost is what its runs have cost since they are measured; nil if they were not.
 	Cost *worker.Usage `json:"cost,omitzero"`
 }

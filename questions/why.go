@@ -16,7 +16,7 @@ import (
 
 // why answers why something in a space is as it is.
 func (s *Server) why(ctx context.Context, q *Query) (*Why, error) {
-	o := worker.InspectOptions{Record: true}
+	o := worker.InspectOptions{Record: true, Check: q.Check}
 	if model.CheckName("document", q.Of) == nil {
 		o.Document = q.Of
 	}
@@ -100,6 +100,7 @@ func (s *Server) node(ctx context.Context, q *Query, i *worker.Inspected, id str
 		n.Circle = circleOf(i, id)
 		n.Recent = recent(i, id, q.Limit)
 		n.Recorded = i.Recorded
+		n.NotIdempotent = contradiction(i, id)
 	}
 	if u, known := s.host.Cost(q.Space, id, false); known {
 		n.Cost = &u
@@ -263,6 +264,17 @@ func causesOf(causes []string, triggers []inspect.TriggerEntry) (out []Cause) {
 		out = append(out, c)
 	}
 	return out
+}
+
+// contradiction describes the runs of a node that have read the same and written different values, "" if there are none.
+func contradiction(i *worker.Inspected, id string) string {
+	for _, c := range i.History().Contradictions() {
+		if c.First.Node == id {
+			return fmt.Sprintf("runs %d and %d have read the same; the first returned %s, the second %s",
+				c.First.Run, c.Second.Run, clip(c.First.Value.String()), clip(c.Second.Value.String()))
+		}
+	}
+	return ""
 }
 
 // recent returns the last recorded runs of a node, newest first.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -359,5 +360,34 @@ func TestAPayloadMustMatchTheEvent(t *testing.T) {
 		settletest.Call(s, ping)
 		settletest.SendID(s, ping, settle.ID("p-1"))
 		settletest.Call(s, ping, struct{}{})
+	}).wantNone()
+}
+
+// A list whose rows add further rows takes more steps than a pass has. It comes to rest, and is no circle.
+func TestALongWaveIsNoCircle(t *testing.T) {
+	t.Parallel()
+	const rows = 35
+	p := settle.NewProgram("wave")
+	start := settle.NewTrigger("start")
+	start.Handle(p, func(tx *settle.Tx) error { tx.Set("rows", true, "0"); return nil })
+	p.Node(space.NodeSpec{ID: "list", Kind: space.Effect, Run: func(tx *settle.Tx) (settle.Value, error) {
+		for _, key := range tx.GetShallow("rows").Keys() {
+			n, _ := strconv.Atoi(key)
+			tx.Node(space.NodeSpec{ID: "row-" + key, Kind: space.Effect, Writes: []space.Address{{Doc: "rows"}}, Run: func(tx *settle.Tx) (settle.Value, error) {
+				if n < rows {
+					tx.Set("rows", true, strconv.Itoa(n+1))
+				}
+				return settle.Value{}, nil
+			}})
+		}
+		return settle.Value{}, nil
+	}})
+	failing(t, func(tb *recorder) {
+		s := settletest.New(tb, p).Space("s")
+		settletest.Send(s, start)
+		s.World().Advance(time.Minute)
+		if got := len(s.Get("rows").Keys()); got != rows+1 {
+			t.Errorf("there are %d rows", got)
+		}
 	}).wantNone()
 }

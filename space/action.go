@@ -56,6 +56,8 @@ type ActionSpec struct {
 	// programs watch the document of the action to perform its tasks (External without Remote), a pending one is in a
 	// document of its own.
 	Discard bool
+	// Result returns why a value cannot be the result of a task, nil if it can. If Result is nil, every value can.
+	Result func(model.Value) error
 	// Done, if not nil, is called when a task ends, in the same transaction.
 	Done func(tx *Tx, t Task) error
 	// Performer makes attempts at the tasks; nil if no worker does.
@@ -98,7 +100,7 @@ func (a *ActionSpec) Pending() string { return a.list().pending() }
 // list returns the documents that hold the tasks.
 func (a *ActionSpec) list() *taskList {
 	discard := a.Discard && !a.Input
-	return &taskList{name: a.Name, input: a.Input, keep: a.Keep, discard: discard, apart: discard && !(a.External && a.Remote == nil)}
+	return &taskList{name: a.Name, input: a.Input, spec: a, discard: discard, apart: discard && !(a.External && a.Remote == nil)}
 }
 
 // Apart reports whether each task of the action that is started has a document of its own.

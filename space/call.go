@@ -11,7 +11,7 @@ func callNode(n *node, tx *transaction) (v model.Value, err error) {
 	h := tx.core.hand(tx)
 	defer func() {
 		h.close()
-		if p := recover(); p != nil {
+		if p := recover(); p != nil && !tx.tooDeep {
 			tx.stack = debug.Stack()
 			v, err = model.Value{}, fmt.Errorf("node %s panicked: %v", n.id(), p)
 		}

@@ -16,7 +16,9 @@ import (
 // nothing reads it. If another node has a child of this id, the child moves to this one.
 //
 // If the child exists already, its function is replaced. Variables that the function captures are not
-// tracked, so it should read whatever may change, or get another Version.
+// tracked, so it should read whatever may change, or get another Version. Its places are fixed; its kind may rise: a
+// computation that is registered as an effect is one from then on, even if it is registered as a computation later
+// (docs/adr/0081). As an effect it does not write its output, which stays.
 func (h *Tx) Node(spec NodeSpec) {
 	t := h.open()
 	if t.err != nil || t.rehearsal {
@@ -78,8 +80,8 @@ func (t *transaction) keep(n *node, spec *declaration) error {
 		return fmt.Errorf("a node of this id is there, and no other node has made it")
 	case t.node.descendsFrom(n):
 		return fmt.Errorf("it has made this node, directly or indirectly; no node can be its own maker")
-	case !sameShape(n.spec, spec):
-		return fmt.Errorf("it is there with other outputs, writes, envelope or kind; those are fixed, use another id")
+	case !n.mayBecome(spec):
+		return fmt.Errorf("it is there with other outputs, writes or envelope; those are fixed, use another id")
 	}
 	t.noteFormer(n)
 	n.removedMeanwhile = false
@@ -93,15 +95,29 @@ func (t *transaction) keep(n *node, spec *declaration) error {
 	}
 	again := n.spec.Version != spec.Version || n.more.outdated && spec.Version == ""
 	n.spec, n.more.outdated = spec, false
+	if spec.Kind == Effect && n.kind != Effect {
+		g.setKind(n, Effect)
+		g.invalidate(n, "kind")
+	}
 	if again {
 		g.invalidate(n, "version")
 	}
 	return nil
 }
 
+// mayBecome reports whether a node can be registered anew with a spec: its places stay, and its kind may rise from
+// computation to effect.
+func (n *node) mayBecome(spec *declaration) bool {
+	same := sameAddresses(n.spec.Writes, spec.Writes) && sameAddresses(n.spec.Envelope, spec.Envelope)
+	if spec.Kind == Effect {
+		return same && !n.spec.Volatile
+	}
+	return same && n.output() == spec.Output && (n.spec.Volatile == spec.Volatile || n.kind == Effect && !spec.Volatile)
+}
+
 // noteFormer saves the state of a child for the case that the run fails.
 func (t *transaction) noteFormer(n *node) {
-	f := former{child: n, parent: n.more.parent, spec: n.spec, removedMeanwhile: n.removedMeanwhile, outdated: n.more.outdated}
+	f := former{child: n, parent: n.more.parent, spec: n.spec, kind: n.kind, removedMeanwhile: n.removedMeanwhile, outdated: n.more.outdated}
 	if f.parent != nil {
 		f.parentRuns = f.parent.runs
 	}

@@ -30,7 +30,7 @@ type Config struct {
 	DocumentWait time.Duration
 
 	// CheckIdempotency runs every computation and handler twice and reports different results; it is for
-	// tests. Rehearsals is how often the first few runs of each function are repeated, default 1: one
+	// tests, and CheckSample for a space at work. Rehearsals is how often the first few runs of each function are repeated, default 1: one
 	// repetition misses a random choice between two results half of the time.
 	CheckIdempotency bool
 	Rehearsals       int

@@ -20,6 +20,7 @@ type budgets struct {
 	nonConverged []*node
 	// nonConverging is set during an episode of deferred nodes, see note.
 	nonConverging bool
+	patience      patience
 	// passes counts the passes that did any work.
 	passes uint64
 }
@@ -34,6 +35,7 @@ func (b *budgets) charge(n *node) {
 	if n.passRuns++; n.passRuns == 1 {
 		b.ran = append(b.ran, n)
 	}
+	b.patience.ran = b.patience.ran || n.isGivenUp()
 }
 
 // setAside records a due node that may not run now.
@@ -85,6 +87,9 @@ func (b *budgets) end(outOfRounds, cutShort bool) (deferred []string) {
 			deferred = append(deferred, n.id())
 		}
 	}
+	if !cutShort {
+		b.patience.passed()
+	}
 	if cutShort && g.queue.waits() {
 		b.carry()
 	} else {
@@ -105,6 +110,7 @@ func (b *budgets) settle(deferred bool) {
 			gt := &n.ext().gate
 			gt.streak++
 			gt.holds++
+			b.patience.exhausted(n)
 			if !slices.Contains(b.nonConverged, n) {
 				b.nonConverged = append(b.nonConverged, n)
 			}
@@ -114,6 +120,9 @@ func (b *budgets) settle(deferred bool) {
 		n.passRuns = 0
 	}
 	b.ran = b.ran[:0]
+	if !deferred {
+		b.patience.converged()
+	}
 }
 
 // carry carries the budgets of a pass that a full commit cut short over to the next one. Otherwise a circle
@@ -179,6 +188,7 @@ func (b *budgets) backOff(n *node) {
 	gt.holds++
 	gt.backoffUntil = b.graph.now + b.backoff(gt.streak)
 	b.graph.hold(n)
+	b.patience.exhausted(n)
 	b.graph.stats.Deferred++
 	if f := b.cfg.Trace.Gated; f != nil {
 		f(GateInfo{Node: n.id(), Until: gt.backoffUntil, Streak: gt.streak})

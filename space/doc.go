@@ -107,7 +107,8 @@
 //
 // A read of an address that the node did not read last time first brings the writers of that address up to
 // date, within the run (docs/adr/0012): when a chain is read for the first time, its far end runs first, and
-// each node runs once.
+// each node runs once. Runs that would nest deeper than a thousand are abandoned, and the next sweep begins at the
+// far end of what they have found.
 //
 // A node runs at most RunBudget times in a pass. A node that is still due then, or when the
 // iterations are used up, is held for 250 ms, doubled for each such pass in a row up to 2 s.
@@ -119,7 +120,8 @@
 // runtime's writes of a document with its own twelve times within a minute: 500 ms, doubled with each further
 // answer up to 30 s. The first run of a computation that becomes needed is not debounced; the first run of a node that is live when it is registered is. An
 // effect whose runs take 50 ms on average gets a debounce of 100 ms. All held nodes share one timer,
-// Ready.Wake; a dormant node sets none.
+// Ready.Wake; a dormant node sets none. The times from which debounce and throttle count are saved with the
+// observations (docs/adr/0083).
 //
 // # Circles over spaces
 //
@@ -170,7 +172,9 @@
 // further than the one before.
 //
 // That holds for nodes that converge. A computation that has been gated five passes in a row has no value to
-// wait for; an event then reads its present value (I6).
+// wait for and is given up; an event then reads its present value (I6). Later events wait for one pass of it if a change
+// has reached it from outside, and for no time. All events of a lane together wait 4 s for such nodes, until none
+// has for a minute (docs/adr/0082).
 //
 // # Rest
 //
@@ -217,7 +221,7 @@
 //	I6   bounded             iterations per event and runs per pass and node are
 //	                         bounded; beyond that a node is gated, 250 ms doubled to 2 s.
 //	                         An event waits for such a node during five exhausted
-//	                         passes and then reads its present value.
+//	                         passes and then reads its present value; see patience.
 //	I7   restart equivalence checkpoint plus log equal the log (package replica), and a node
 //	                         that an observation resumes runs when it would have run anyway.
 //	I8   provenance          every transaction in the log names its handler or node,
@@ -237,13 +241,13 @@
 //	          cancel (documents with a meaning), autodebounce, echo
 //	records   node (nodes, surfaces, reads, documents), index and causes
 //	graph     documents, nodes, queue, height (order), gates, liveness, preflight (stale nodes),
-//	          invalidation and reads are its parts; graph adds nodes and edges to
+//	          invalidation, gatetimes and reads are its parts; graph adds nodes and edges to
 //	          all of them and removes them; audit compares them with a rebuild
-//	upkeep    convergence (budgets), echoguard, rounds, overruns, observations, undo, needs, cron: each owns
+//	upkeep    patience, convergence (budgets), echoguard, rounds, overruns, observations, undo, needs, cron: each owns
 //	          its state
 //	code      tx with overlay, txread, txwrite, txsend, txtask and children are for functions of a
 //	          program; program, action and clash are programs
-//	pass      rehearsals, runner (nodes), handling (events) and sweep
+//	pass      rehearsals, diagnosis, runner (nodes), handling (events) and sweep
 //	space     space with host, direct, upgrade, idle, ready, settle, freshness and introspection are the
 //	          host's interface; publish, before them, writes the state of the space into tables
 //

@@ -67,16 +67,25 @@ type gates struct {
 	// ticked reports that now has been set.
 	ticked bool
 	gated  gated
-	// arming are the nodes whose debounce begins at the next tick.
-	arming []*node
+	// arming are the nodes whose debounce begins at the next tick, resuming those of an earlier incarnation.
+	arming   []*node
+	resuming []resumed
+	// wall returns the wall time in milliseconds since 1970, 0 if it is unknown.
+	wall func() int64
+	// changed is called with each node with gates that is invalidated: its saved times are out of date.
+	changed func(*node)
 }
 
 // armGate restarts the debounce after a change. Between two calls of Settle the time is not known yet.
 func (gs *gates) armGate(n *node) {
+	if !n.timed() {
+		return
+	}
+	gs.changed(n)
+	gt := &n.more.gate
 	if n.debounce() == 0 {
 		return
 	}
-	gt := &n.more.gate
 	if !gs.ticked {
 		if !gt.arming {
 			gt.arming = true
@@ -97,6 +106,10 @@ func (gs *gates) armGate(n *node) {
 // nor parked), and releases the nodes whose time has come.
 func (gs *gates) tick(now time.Duration) {
 	gs.now, gs.ticked = max(gs.now, now), true
+	for _, r := range gs.resuming {
+		gs.resume(r)
+	}
+	gs.resuming = nil
 	for _, n := range gs.arming {
 		n.more.gate.arming = false
 		gs.armGate(n)

@@ -35,7 +35,7 @@ func newGraph(trace *Trace, stats *Stats) *graph {
 	g := &graph{trace: trace, stats: stats}
 	g.docs, g.far, g.byID = map[string]*doc{}, map[docKey]*doc{}, map[string]*node{}
 	g.heights = heights{table: &g.nodeTable, marks: &g.marks, stats: stats}
-	g.gates = gates{queue: &g.queue}
+	g.gates = gates{queue: &g.queue, wall: func() int64 { return 0 }, changed: func(*node) {}}
 	g.liveness = liveness{documents: &g.documents, heights: &g.heights, queue: &g.queue, gates: &g.gates, marks: &g.marks, stats: stats}
 	g.staleness = staleness{documents: &g.documents, queue: &g.queue, marks: &g.marks, stats: stats}
 	g.changes = changes{documents: &g.documents, queue: &g.queue, gates: &g.gates, staleness: &g.staleness, trace: trace, stats: stats}
@@ -135,6 +135,14 @@ func (g *graph) register(spec *declaration, parent *node) (*node, error) {
 		g.armGate(n)
 	}
 	return n, nil
+}
+
+// setKind changes the kind of a node: an effect is live by itself.
+func (g *graph) setKind(n *node, kind NodeKind) {
+	if n.kind != kind {
+		n.kind = kind
+		g.reconsider(n)
+	}
 }
 
 // wire adds the node's surfaces and declared reads, and connects the nodes that read those places already.

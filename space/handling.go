@@ -44,11 +44,29 @@ func (h *handling) ledgerHost(integrated func(*model.Commit, []string) error) le
 		Attempt:    h.attempt, Unhandled: h.unhandled, Conclude: h.conclude,
 		Fits:     func(d *ledger.Draft) error { return h.sizes.documentsFit(h.of(d)) },
 		Recorded: h.recorded, Postponed: h.postponed, Failed: h.eventFailed, Lost: h.lost, Unconverged: h.unconverged,
-		Lacks:   func() bool { return h.needs.lacks(h.graph) },
+		Lacks:   h.lacks,
 		Overdue: func() error { return h.needs.overdue(h.graph, h.documentWait()) },
-		Release: func() { h.needs.release(h.graph) },
+		Release: h.release,
 		Instead: h.skipped, Later: h.later,
 	}
+}
+
+// lacks reports whether the event at the head waits for documents or nodes.
+func (h *handling) lacks() bool {
+	if !h.needs.lacks(h.graph) {
+		return false
+	}
+	p := &h.budgets.patience
+	for _, n := range h.needs.nodes {
+		p.tryAgain(n)
+	}
+	return !p.waits(h.needs.nodes) || h.needs.lacks(h.graph)
+}
+
+// release ends the demand of the event at the head.
+func (h *handling) release() {
+	h.budgets.patience.end()
+	h.needs.release(h.graph)
 }
 
 // documentWait returns how long the event at the head waits for documents of other spaces, 0 for no limit. An
@@ -172,6 +190,9 @@ func (h *handling) postponed(a *ledger.Attempt, why ledger.Postponement, until t
 	case ledger.Parked:
 		h.graph.stats.Parked++
 		h.needs.add(h.graph, tx.missing, tx.stale, h.documentWait())
+		if tx.missing == nil {
+			h.budgets.patience.tryAgain(tx.stale)
+		}
 		info.Waits = tx.waits()
 	case ledger.PutOff:
 		info.Err, info.Rejection, info.Stack = a.Err, rejectionOf(a.Err), tx.stack

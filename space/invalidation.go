@@ -115,6 +115,7 @@ func (c *changes) notifyReader(r *dep) {
 		return // it will run anyway, and has read nothing yet
 	}
 	c.fire(r)
+	n.noteNews(c.from.node)
 	c.invalid(n)
 }
 

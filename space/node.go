@@ -266,6 +266,9 @@ type gate struct {
 	backoffUntil time.Duration
 	streak       int
 	holds        int
+	// givenUp reports that no event waits for a pause of the node any more; news, that a change has come from
+	// outside its circle since it last ran; trying, that it runs for an event in this pass. See patience.
+	givenUp, news, trying bool
 	// echoUntil holds a node that answers another runtime's writes with its own, and echoSteps counts the answers for which it was held.
 	echoUntil time.Duration
 	echoSteps int
@@ -334,6 +337,14 @@ func (n *node) surface(i int) *surface {
 	return nil
 }
 
+// output returns the document of the primary output, "" if there is none.
+func (n *node) output() string {
+	if n.own.doc == nil {
+		return ""
+	}
+	return n.own.doc.key.doc
+}
+
 // by returns the name under which the node's transactions are in the log.
 func (n *node) by() string {
 	if n.kind == Effect {
@@ -358,15 +369,21 @@ func (n *node) mayWriteAt(d *doc, path model.Path) bool {
 }
 
 // worthWaitingFor reports whether the node itself is not up to date and worth waiting for. A node that was removed
-// while an event waited for it never will be.
+// while an event waited for it never will be, and for one that does not converge there is no value to wait for: the
+// lane must not be blocked forever (I6).
 func (n *node) worthWaitingFor() bool {
-	return n.status != Clean && !n.removed && (n.more == nil || max(n.more.gate.streak, n.more.gate.echoSteps) < patience)
+	switch {
+	case n.status == Clean || n.removed:
+		return false
+	case n.more == nil:
+		return true
+	}
+	gt := &n.more.gate
+	if gt.givenUp {
+		return (gt.news || gt.trying) && gt.echoSteps < stubborn
+	}
+	return max(gt.streak, gt.echoSteps) < stubborn
 }
-
-// patience is the number of exhausted passes in a row after which an event stops waiting for a node that does
-// not converge: there is no value to wait for, and the lane must not be blocked forever (I6). With the
-// default backoff that is after about four seconds.
-const patience = 5
 
 // String returns the address as it appears in a cause.
 func (d *dep) String() string {

@@ -24,10 +24,17 @@ type Observation struct {
 	// Blank reports that the output of the node was absent.
 	Blank bool `json:"x,omitzero"`
 	// Makes reports that the node has made others: it must run again to make them.
-	Makes bool       `json:"m,omitzero"`
-	Reads []Observed `json:"r,omitzero"`
+	Makes bool `json:"m,omitzero"`
+	// Effect reports that the node is an effect, and was made by another: it stays one.
+	Effect bool       `json:"e,omitzero"`
+	Reads  []Observed `json:"r,omitzero"`
 	// Gate is the gate that was set while the node ran, if it differs from the spec.
 	Gate *GateSpec `json:"g,omitzero"`
+	// Due reports that the node was invalid, and held back by its debounce or throttle: it is resumed as invalid. Basis
+	// is the sequence at which it was saved then.
+	Due bool `json:"u,omitzero"`
+	// Times are those from which its gates count, nil if it has none.
+	Times *GateTimes `json:"t,omitzero"`
 }
 
 // Observed is one address of a read set and the fingerprint of its value.
@@ -37,6 +44,8 @@ type Observed struct {
 	Path    model.Path `json:"p,omitzero"`
 	Shallow bool       `json:"sh,omitzero"`
 	Print   uint64     `json:"fp"`
+	// Changed reports that the value has changed since the last run: it is a cause of the next one.
+	Changed bool `json:"c,omitzero"`
 }
 
 // observations keeps track of the observations that must be saved, and of saved ones whose nodes are not
@@ -56,7 +65,7 @@ func (all *observations) take() (out []Observation, gone []string) {
 	for _, n := range all.unsaved {
 		switch {
 		case n.removed:
-		case n.status == Clean && all.graph.inSync(n) && !n.ofFormerCode():
+		case (n.status == Clean || all.heldByGate(n)) && all.graph.inSync(n) && !n.ofFormerCode():
 			n.unsaved, n.saved = false, true
 			out = append(out, all.observe(n))
 			continue
@@ -72,6 +81,11 @@ func (all *observations) take() (out []Observation, gone []string) {
 	return out, slices.DeleteFunc(gone, func(id string) bool { return all.graph.byID[id] != nil })
 }
 
+// heldByGate reports whether a node that is invalid waits for a time that outlives the process.
+func (all *observations) heldByGate(n *node) bool {
+	return n.status == Invalid && n.timed() && all.graph.wall() != 0 && !n.more.gate.ungated && n.eligibleAt() > all.graph.now
+}
+
 // ofFormerCode reports whether the code that the node last ran may differ from that of the program: it was
 // made under a previous program, and has no version.
 func (n *node) ofFormerCode() bool { return n.more != nil && n.more.outdated && n.spec.Version == "" }
@@ -82,16 +96,18 @@ func (all *observations) observe(n *node) Observation {
 	if n.more != nil {
 		o.Failed = n.failed()
 		o.Makes = len(n.more.children) > 0
+		o.Effect = n.kind == Effect && n.more.parent != nil
 		gt := &n.more.gate
 		if now := (GateSpec{Debounce: gt.debounce, MaxWait: gt.maxWait, Throttle: gt.throttle, NoAutoDebounce: gt.noAuto}); now != n.spec.Gate {
 			o.Gate = &now
 		}
+		o.Due, o.Times = n.status == Invalid, all.graph.savedTimes(n)
 	}
 	for _, d := range n.deps {
 		if !d.covered && !d.declared {
 			o.Reads = append(o.Reads, Observed{
 				Space: d.doc.key.space, Doc: d.doc.key.doc, Path: d.path, Shallow: d.shallow,
-				Print: fingerprint(d.doc.value, d.path, d.shallow),
+				Print: fingerprint(d.doc.value, d.path, d.shallow), Changed: d.fired != 0,
 			})
 		}
 	}
@@ -133,6 +149,9 @@ func (all *observations) rehydrate(saved []Observation) {
 func (all *observations) resumeChild(n *node) {
 	if o := all.resumable[n.id()]; o != nil {
 		delete(all.resumable, n.id())
+		if o.Effect && o.Version == n.spec.Version && n.parent() != nil && !n.spec.Volatile && !n.materializer() {
+			all.graph.setKind(n, Effect)
+		}
 		all.resume(n, o)
 	}
 }
@@ -152,7 +171,7 @@ func (all *observations) resume(n *node, o *Observation) {
 // restore compares the observed reads with the present values.
 func (all *observations) restore(n *node, o *Observation) ([]*dep, Status) {
 	status := Clean
-	if o.Failed || all.outputMoved(n, o) {
+	if o.Failed || o.Due || all.outputMoved(n, o) {
 		status = Invalid
 	}
 	deps := make([]*dep, 0, len(o.Reads))
@@ -166,6 +185,8 @@ func (all *observations) restore(n *node, o *Observation) ([]*dep, Status) {
 		restored := &records[i]
 		restored.node, restored.doc, restored.path, restored.shallow = n, d, r.Path, r.Shallow
 		switch {
+		case r.Changed:
+			all.graph.fire(restored)
 		case r.Space != "":
 			all.graph.compareLater(restored, r.Print)
 		case all.mayDiffer(d, o.Basis) && fingerprint(d.value, r.Path, r.Shallow) != r.Print:
@@ -215,6 +236,9 @@ func (all *observations) adoptRestored(n *node, o *Observation, deps []*dep, sta
 	}
 	n.saved = true
 	g.setStatus(n, status)
+	if n.timed() {
+		g.resume(resumed{node: n, times: o.Times, due: o.Due, same: all.ledger.Replica().Seq == o.Basis, ran: all.outputMoved(n, o)})
+	}
 	g.enqueue(n)
 	all.graph.stats.Resumed++
 }

@@ -32,7 +32,7 @@ func (r *overruns) hold(n *node) {
 	delete(r.nodes, n.id())
 	err := &LimitError{Node: o.Node, Limit: o.Limit}
 	r.graph.setErr(n, err)
-	r.graph.changeGate(n, func(gt *gate) { gt.backoffUntil, gt.streak = o.Until, patience })
+	r.graph.changeGate(n, func(gt *gate) { gt.backoffUntil, gt.streak = o.Until, stubborn })
 	r.resting = append(r.resting, n)
 	r.hooks.report(ErrorInfo{Node: o.Node, Err: err, Rejection: ByTransientError, Transient: true})
 }

@@ -80,7 +80,7 @@ func (p *preview) settle(n *node) *outlook {
 		c.moved, c.err = p.moved(c, n, func(*node) bool { return true })
 	}
 	round := c.low < c.index || p.open[len(p.open)-1] != c
-	if c.moved && c.err == nil && !round && n.own.doc != nil {
+	if c.moved && c.err == nil && !round && n.spec.Output != "" {
 		c.differs, c.err = p.call(n)
 	}
 	if c.low == c.index {

@@ -348,7 +348,7 @@ func (p *Program) addAction(a *ActionSpec) error {
 		}
 	}
 	list := a.list()
-	conclude := func(tx *Tx, ev *model.Event) (model.Value, error) { return list.conclude(tx.open(), ev, a.Done) }
+	conclude := func(tx *Tx, ev *model.Event) (model.Value, error) { return list.conclude(tx.open(), ev) }
 	if err := p.Handle(a.Name, conclude); err != nil {
 		return err
 	}

@@ -77,6 +77,15 @@ func (q *queue) push(n *node) {
 	q.next.push(n)
 }
 
+// postpone moves the rest of the sweep to the next one.
+func (q *queue) postpone() {
+	for q.sweep.n > 0 {
+		for _, n := range q.sweep.take() {
+			q.next.push(n)
+		}
+	}
+}
+
 // len returns the number of waiting nodes, not counting idle materializers.
 func (q *queue) len() int { return q.sweep.n + q.next.n }
 

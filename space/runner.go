@@ -32,7 +32,7 @@ func newRunner(txs *transactions, s *sizes, re *rehearsals) runner {
 	return runner{
 		transactions: txs, sizes: s, rehearsals: re,
 		observations: observations{graph: txs.graph, ledger: txs.ledger},
-		budgets:      budgets{cfg: txs.cfg, graph: txs.graph},
+		budgets:      budgets{cfg: txs.cfg, graph: txs.graph, patience: patience{graph: txs.graph}},
 		echoes:       echoGuard{breaker: newEchoBreaker(echoSettings{}), graph: txs.graph, hooks: txs.hooks},
 	}
 }
@@ -52,6 +52,7 @@ func (r *runner) runNode(n *node) {
 		n.more.cleanAs = ""
 		gt := &n.more.gate
 		gt.armed, gt.ungated, gt.ran, gt.ranAt = false, false, true, r.graph.now
+		gt.news = false
 	}
 	r.observations.note(n)
 	r.graph.stats.Runs++
@@ -67,7 +68,7 @@ func (r *runner) runNode(n *node) {
 	}
 	info.Err = r.finishRun(n, why, &info)
 	r.firing = r.firing[:why]
-	if info.Waits == "" && !info.NoRoom {
+	if info.Waits == "" && !info.NoRoom && !info.TooDeep {
 		r.inv.ran(n)
 	}
 	if info.Err != nil {
@@ -112,9 +113,17 @@ func (r *runner) finishRun(n *node, why int, info *RunInfo) error {
 	if err == nil {
 		err = tx.err
 	}
-	r.adopt(n, tx, err == nil && tx.missing == nil)
+	r.adopt(n, tx, err == nil && tx.missing == nil && !tx.tooDeep)
 	info.Stack = tx.stack
 	switch {
+	case tx.tooDeep:
+		// Whatever the function returned: it may have seen a value of before.
+		if n.more != nil {
+			n.more.gate.ungated = true
+		}
+		r.runAgain(n, r.whyRuns(n, why))
+		info.TooDeep, info.Stack = true, nil
+		return nil
 	case tx.missing != nil:
 		// Whatever the function returned. The document is among its reads now, so its arrival invalidates the
 		// node.
@@ -151,8 +160,13 @@ func (r *runner) runAgain(n *node, why causes) {
 
 // concludeRun applies the changes of a successful run.
 func (r *runner) concludeRun(n *node, tx *transaction, v model.Value, why int, newReads bool, info *RunInfo) error {
+	if r.graph.recorder.Compares() {
+		if o, ok := r.outcomeOf(n, tx, v); ok {
+			defer r.compare(o) // when the run is applied
+		}
+	}
 	after := tx.after
-	if d := n.own.doc; d != nil && !model.Equal(d.value, v) {
+	if d := n.own.doc; d != nil && n.spec.Output != "" && !model.Equal(d.value, v) {
 		if n.spec.Volatile {
 			info.Changed = true
 		} else {
@@ -235,8 +249,12 @@ func anyCause(causes []string) []string {
 	return []string{"*"}
 }
 
-// maxNested bounds the nesting of runs. Beyond it a reader gets the old value, and runs again.
+// maxNested bounds the nesting of runs. A run that would have to nest deeper is abandoned with those around it, and
+// the sweep ends: the next one has the edges that they have found, and begins at their far end.
 const maxNested = 1000
+
+// tooDeep is the panic that ends a run which is abandoned because runs are nested too deeply.
+type tooDeep struct{}
 
 // freshen brings a node up to date out of turn, because a run is about to read its output for the first time:
 // the node is dormant, or the edge is new. Running it now spares the reader a run on an old value, and spares
@@ -246,7 +264,13 @@ func (r *runner) freshen(n *node) {
 		r.seek++
 		clear(r.failed)
 	}
-	if n.running || n.seeking || r.nested >= maxNested || n.status == Clean && n.sought == r.seek || r.graph.upToDate(n) || r.failedFreshen(n) {
+	if n.running || n.seeking || n.status == Clean && n.sought == r.seek || r.graph.upToDate(n) || r.failedFreshen(n) {
+		return
+	}
+	if r.nested >= maxNested {
+		r.abandoning = true
+	}
+	if r.abandoning {
 		return
 	}
 	r.nested++
@@ -260,7 +284,7 @@ func (r *runner) freshen(n *node) {
 	if n.status != Clean {
 		r.freshenMakers(n)
 	}
-	if n.status != Clean && !n.waiting && !n.held && !n.removed && r.budgets.mayRun(n) && !r.ledger.Overflowed() && !r.ledger.Closed() {
+	if n.status != Clean && !r.abandoning && !n.waiting && !n.held && !n.removed && r.budgets.mayRun(n) && !r.ledger.Overflowed() && !r.ledger.Closed() {
 		r.dequeue(n)
 		r.runNode(n)
 	}
@@ -491,6 +515,7 @@ func (r *runner) giveBack(n *node, tx *transaction) {
 			g.changeGate(c, func(gt *gate) { gt.apply(f.spec.Gate) })
 		}
 		c.spec, c.removedMeanwhile, c.more.outdated = f.spec, f.removedMeanwhile, f.outdated
+		g.setKind(c, f.kind)
 		if f.parent == n {
 			continue
 		}

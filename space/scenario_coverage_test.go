@@ -19,8 +19,10 @@ import (
 const complete = true
 
 // rowTable is a file of lines that begin with the id of a row: testdata/rows.txt, the required behaviours of
-// the scheduler, each with its title; and testdata/not_applicable.txt, those that do not apply, each with the
-// reason.
+// the scheduler, each with its title; testdata/not_applicable.txt, those that do not apply, each with the
+// reason; testdata/otherwise.txt, those that are decided otherwise, each with the number of the decision and what holds
+// instead; and testdata/analogue.txt, those that are shown by something that corresponds, each with what that is and,
+// if its tests have other names, one of them as FILE#TEST.
 type rowTable struct {
 	ids  []string
 	text map[string]string
@@ -61,31 +63,30 @@ func readTable(t *testing.T, name string) *rowTable {
 func (r *rowTable) has(id string) bool { return r.text[id] != "" }
 
 // titles returns what the command case prints: the rows that the case shows. Other words name a case without
-// a row.
-func (r *rowTable) titles(d *datadriven.TestData) string {
+// a row. An id that is not a row is an error, which -rewrite does not accept.
+func (r *rowTable) titles(d *datadriven.TestData) (string, error) {
 	var b strings.Builder
 	for _, a := range d.CmdArgs {
 		switch {
 		case !rowID.MatchString(a.Key):
 			fmt.Fprintln(&b, "ok")
 		case !r.has(a.Key):
-			fmt.Fprintf(&b, "error: testdata/rows.txt has no row %s\n", a.Key)
+			return "", fmt.Errorf("testdata/rows.txt has no row %s", a.Key)
 		default:
 			fmt.Fprintf(&b, "%s %s\n", a.Key, r.text[a.Key])
 		}
 	}
-	return b.String()
+	return b.String(), nil
 }
 
 // TestCoverage compares testdata/COVERAGE.md with the scenarios, the Go tests and not_applicable.txt. With
 // -rewrite it writes the table.
 func TestCoverage(t *testing.T) {
-	rows, not := readRows(t), readTable(t, "not_applicable.txt")
-	by := proofs{}
-	by.addScenarios(t)
-	by.addTests(t, "..")
-	by.check(t, rows, not)
-	want := coverage(rows, not, by)
+	v := verdicts{readRows(t), readTable(t, "not_applicable.txt"), readTable(t, "otherwise.txt"), readTable(t, "analogue.txt"), proofs{}}
+	v.by.addScenarios(t)
+	v.by.addTests(t, "..")
+	v.check(t)
+	want := v.table()
 	const path = "testdata/COVERAGE.md"
 	if flag.Lookup("rewrite").Value.String() == "true" {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
@@ -211,59 +212,124 @@ func TestRowsOfTest(t *testing.T) {
 	}
 }
 
+// verdicts are what is known of each row.
+type verdicts struct {
+	rows, not, otherwise, analogue *rowTable
+	by                             proofs
+}
+
 // check finds rows that do not exist, contradictions, and rows without a decision.
-func (by proofs) check(t *testing.T, rows, not *rowTable) {
+func (v *verdicts) check(t *testing.T) {
 	t.Helper()
-	for _, id := range slices.Sorted(maps.Keys(by)) {
-		if !rows.has(id) {
-			t.Errorf("rows.txt has no row %s, which %s shows", id, by[id][0])
+	for _, id := range slices.Sorted(maps.Keys(v.by)) {
+		if !v.rows.has(id) {
+			t.Errorf("rows.txt has no row %s, which %s shows", id, v.by[id][0])
 		}
-		if not.has(id) {
-			t.Errorf("not_applicable.txt has %s, and %s shows it", id, strings.Join(by[id], ", "))
-		}
-	}
-	for _, id := range not.ids {
-		if !rows.has(id) {
-			t.Errorf("not_applicable.txt has a row %s, which rows.txt does not have", id)
+		if v.not.has(id) {
+			t.Errorf("not_applicable.txt has %s, and %s shows it", id, strings.Join(v.by[id], ", "))
 		}
 	}
-	if open := openRows(rows, not, by); complete && len(open) > 0 {
-		t.Errorf("%d rows have neither a test nor a line in not_applicable.txt:\n  %s", len(open), strings.Join(open, "\n  "))
+	for name, list := range map[string]*rowTable{"not_applicable": v.not, "otherwise": v.otherwise, "analogue": v.analogue} { // any order: each on its own
+		for _, id := range list.ids {
+			switch {
+			case !v.rows.has(id):
+				t.Errorf("%s.txt has a row %s, which rows.txt does not have", name, id)
+			case list != v.not && v.not.has(id) || list != v.otherwise && v.otherwise.has(id):
+				t.Errorf("%s has two verdicts", id)
+			}
+		}
+	}
+	for _, id := range v.otherwise.ids {
+		number, _, _ := strings.Cut(v.otherwise.text[id], " ")
+		if found, err := filepath.Glob("../docs/adr/" + number + "-*.md"); err != nil || len(found) != 1 {
+			t.Errorf("otherwise.txt: %s names the decision %s, which docs/adr does not have", id, number)
+		}
+	}
+	for _, id := range v.analogue.ids {
+		v.checkAnalogue(t, id)
+	}
+	if open := v.open(); complete && len(open) > 0 {
+		t.Errorf("%d rows have no verdict:\n  %s", len(open), strings.Join(open, "\n  "))
 	}
 }
 
-func openRows(rows, not *rowTable, by proofs) []string {
+func (v *verdicts) checkAnalogue(t *testing.T, id string) {
+	t.Helper()
+	place, _, _ := strings.Cut(v.analogue.text[id], " ")
+	file, test, named := strings.Cut(place, "#")
+	if !named {
+		if len(v.by[id]) == 0 {
+			t.Errorf("analogue.txt: %s names no test, and no case or test has its name", id)
+		}
+		return
+	}
+	data, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(file)))
+	if err != nil || !strings.Contains(string(data), "func "+test+"(") {
+		t.Errorf("analogue.txt: %s names %s of %s, which is not there", id, test, file)
+	}
+}
+
+func (v *verdicts) open() []string {
 	var open []string
-	for _, id := range rows.ids {
-		if len(by[id]) == 0 && !not.has(id) {
-			open = append(open, id+" "+rows.text[id])
+	for _, id := range v.rows.ids {
+		if v.of(id) == "open" {
+			open = append(open, id+" "+v.rows.text[id])
 		}
 	}
 	return open
 }
 
-func coverage(rows, not *rowTable, by proofs) string {
+// of returns the verdict on a row.
+func (v *verdicts) of(id string) string {
+	switch {
+	case v.otherwise.has(id):
+		return "decided otherwise"
+	case v.analogue.has(id):
+		return "shown by analogue"
+	case v.not.has(id):
+		return "does not apply"
+	case len(v.by[id]) > 0:
+		return "shown"
+	}
+	return "open"
+}
+
+// why returns what stands behind the verdict on a row.
+func (v *verdicts) why(id string) string {
+	var parts []string
+	switch {
+	case v.otherwise.has(id):
+		number, text, _ := strings.Cut(v.otherwise.text[id], " ")
+		parts = append(parts, "docs/adr/"+number+": "+text)
+	case v.analogue.has(id):
+		parts = append(parts, v.analogue.text[id])
+	case v.not.has(id):
+		parts = append(parts, v.not.text[id])
+	}
+	if len(v.by[id]) > 0 {
+		parts = append(parts, strings.Join(v.by[id], ", "))
+	}
+	return strings.Join(parts, " | ")
+}
+
+func (v *verdicts) table() string {
 	var table strings.Builder
-	covered := 0
-	for _, id := range rows.ids {
-		where := "open"
-		switch {
-		case len(by[id]) > 0:
-			covered++
-			where = strings.Join(by[id], ", ")
-		case not.has(id):
-			where = "does not apply: " + not.text[id]
-		}
-		fmt.Fprintf(&table, "| %s | %s | %s |\n", id, rows.text[id], where)
+	count := map[string]int{}
+	for _, id := range v.rows.ids {
+		verdict := v.of(id)
+		count[verdict]++
+		fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", id, v.rows.text[id], verdict, strings.ReplaceAll(v.why(id), " | ", "; "))
 	}
 	return fmt.Sprintf(`# Which test shows which behaviour
 
-The rows are those of rows.txt. A word is a file of scenarios that has a case of the row's
-name; a Go test has the row in its own name and stands with its file; what does not apply
-has its reason in not_applicable.txt. Of %d rows %d are covered, %d do not apply, and %d
-are open. This file is generated: go test ./space -run TestCoverage -rewrite.
+The rows are those of rows.txt. *Shown*: a case or test of the row's name asserts what the row says; a word is a file of
+scenarios that has such a case, and a Go test stands with its file. *Shown by analogue*: the row is about something that
+Settle does not have, and what corresponds to it is tested (analogue.txt). *Decided otherwise*: Settle behaves in another
+way, for the reason in the decision (otherwise.txt). *Does not apply*: with the reason (not_applicable.txt). Of %d rows %d
+are shown, %d are shown by analogue, %d are decided otherwise, %d do not apply, and %d are open. This file is generated:
+go test ./space -run TestCoverage -rewrite.
 
-| row | behaviour | shown by |
-|---|---|---|
-%s`, len(rows.ids), covered, len(not.ids), len(openRows(rows, not, by)), table.String())
+| row | behaviour | verdict | shown by, or the reason |
+|---|---|---|---|
+%s`, len(v.rows.ids), count["shown"], count["shown by analogue"], count["decided otherwise"], count["does not apply"], count["open"], table.String())
 }

@@ -315,7 +315,7 @@ func (a *actor) checkCurrent() {
 func (a *actor) checkDerived(n *node) {
 	sc := a.script(a.cfg.Space)
 	e := sc.derive[n.id()]
-	if e == nil || slices.ContainsFunc(n.deps, func(d *dep) bool { return d.doc == n.own.doc }) {
+	if e == nil || n.kind == Effect || slices.ContainsFunc(n.deps, func(d *dep) bool { return d.doc == n.own.doc }) {
 		return
 	}
 	defer func() { _ = recover() }() // an expression that panics keeps its last output, too

@@ -69,7 +69,11 @@ func (s *stage) play(rows *rowTable, d *datadriven.TestData) string {
 		if err := s.check(d); err != nil {
 			return fmt.Sprintf("error: %v\n", err)
 		}
-		return rows.titles(d)
+		titles, err := rows.titles(d)
+		if err != nil {
+			d.Fatalf(s.world.t.(testing.TB), "%v", err)
+		}
+		return titles
 	}
 	for _, c := range commands {
 		if c.name != d.Cmd {
@@ -83,6 +87,9 @@ func (s *stage) play(rows *rowTable, d *datadriven.TestData) string {
 		out := s.take()
 		if d.HasArg("quiet") {
 			out = ""
+		}
+		if err != nil && d.Cmd == "expect" {
+			d.Fatalf(s.world.t.(testing.TB), "%v", err)
 		}
 		if err != nil {
 			out += fmt.Sprintf("error: %v\n", err)

@@ -65,6 +65,11 @@ func (s *Space) pass() {
 			rounds = 1
 		}
 		runs := s.sweeper.iterate(&info)
+		if s.sweeper.abandoning {
+			// It has found edges, which says nothing about convergence; budgets bound the runs.
+			rounds--
+			info.Iterations--
+		}
 		info.Events += events
 		info.Runs += runs
 		if events+runs == 0 && !turn && !s.graph.queue.waits() || s.ledger.Full() {

@@ -80,6 +80,7 @@ func (s *Space) connect(program *Program, confirmed *replica.Replica) {
 	s.Hosted = l.Hosted()
 	s.runner = newRunner(txs, &s.sizes, &s.rehearsals)
 	g.removing = s.runner.retire
+	g.gates.wall, g.gates.changed = l.Wall, s.runner.observations.note
 	s.sweeper = sweeper{runner: &s.runner}
 	s.jobs = jobTimers{space: s.cfg.Space, specs: program.crons, ledger: l, hooks: &s.hooks}
 	s.overruns = overruns{graph: g, hooks: &s.hooks}
@@ -221,6 +222,10 @@ func (s *Space) arrived(n *node) {
 // LastMissed returns the times that a job skipped most recently since the space was loaded, zero if none
 // were.
 func (s *Space) LastMissed() Missed { return s.jobs.missed }
+
+// CheckSample repeats one in n runs of each computation from now on, and reports the violations as CheckIdempotency
+// does; 0 ends that. Handlers are not repeated. Nothing else depends on it.
+func (s *Space) CheckSample(n int) { s.rehearsals.sample = uint64(max(n, 0)) }
 
 // Observations returns the observations that have changed since the last call: those of nodes that have run
 // and have nothing left to do. gone are the ids of removed nodes. It returns none while any transaction is

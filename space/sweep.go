@@ -37,6 +37,7 @@ func (w *sweeper) releaseIdle() {
 // sweep runs the due nodes from low to high.
 func (w *sweeper) sweep() (runs int) {
 	w.sweeps++
+	w.abandoning = false
 	g := w.graph
 	q := &g.queue
 	w.promoteIdle()
@@ -45,9 +46,14 @@ func (w *sweeper) sweep() (runs int) {
 	for q.sweep.n > 0 {
 		q.at = q.sweep.lowest()
 		for _, n := range q.sweep.take() {
-			if w.runNext(n) {
+			if w.abandoning {
+				q.next.push(n)
+			} else if w.runNext(n) {
 				runs++
 			}
+		}
+		if w.abandoning {
+			q.postpone()
 		}
 	}
 	q.sweeping = false
@@ -85,6 +91,10 @@ func (w *sweeper) runNext(n *node) (ran bool) {
 		waiting := next.n
 		if w.promoteFor(n); !n.due() {
 			return false // in a circle, one of those has pulled it
+		}
+		if w.abandoning {
+			g.enqueue(n)
+			return false
 		}
 		if next.n > waiting && next.lowest() < n.height {
 			g.enqueue(n) // the nodes below that they have registered and that are due come first

@@ -161,10 +161,18 @@ func (c *Completion) Value() model.Value {
 	return model.Object(fields...)
 }
 
+// completionForm is the payload that reports the end of a task.
+const completionForm = `the payload is {"key": KEY, "out": VALUE} or {"key": KEY, "error": TEXT}, and may have n, attempt and progress`
+
+// readCompletion decodes the payload of an event of an action. It refuses one of which something would be lost
+// (docs/adr/0076).
 func readCompletion(v model.Value) (c Completion, err error) {
 	key, ok := v.Get("key").AsString()
 	if !ok {
-		return c, errors.New(`it names no task; the payload is {"key": KEY, "out": VALUE} or {"key": KEY, "error": TEXT}`)
+		return c, errors.New("it names no task; " + completionForm)
+	}
+	if err := checkCompletion(v); err != nil {
+		return c, err
 	}
 	c = Completion{Key: key, Out: v.Get("out")}
 	if e := v.Get("error"); !e.IsAbsent() {
@@ -173,6 +181,9 @@ func readCompletion(v model.Value) (c Completion, err error) {
 			text = e.String()
 		}
 		c.Err = cmp.Or(text, "failed")
+	}
+	if c.Err != "" && !c.Out.IsAbsent() {
+		return c, errors.New("it has an out and an error; a task ends with one of them")
 	}
 	c.N, _ = v.Get("n").AsInt()
 	attempt, _ := v.Get("attempt").AsInt()
@@ -188,11 +199,33 @@ func readCompletion(v model.Value) (c Completion, err error) {
 	return c, checkTaskKey(key)
 }
 
+// checkCompletion refuses keys that mean nothing here, and values that would count as absent.
+func checkCompletion(v model.Value) error {
+	for _, key := range v.Keys() {
+		of := v.Get(key)
+		switch key {
+		case "key", "out", "progress":
+		case "error":
+			if of.Kind() == model.KindNull {
+				return errors.New("its error is null; leave it out, or say why the task has failed")
+			}
+		case "n", "attempt":
+			if n, ok := of.AsInt(); !ok || n < 0 {
+				return fmt.Errorf("its %s is %s; it must be a whole number, 0 or more", key, brief(of))
+			}
+		default:
+			return fmt.Errorf("it has the key %q, which means nothing here; %s", key, completionForm)
+		}
+	}
+	return nil
+}
+
 // taskList knows the documents of an action, or of an input, and their rules.
 type taskList struct {
 	name  string
 	input bool
-	keep  time.Duration // 0 for the default
+	// spec has what may still be set when the list is made.
+	spec *ActionSpec
 	// discard removes a task as soon as it has ended.
 	discard bool
 	// apart gives each task a document of its own.

@@ -117,6 +117,9 @@ type RunInfo struct {
 	Writes []model.Write
 	// Waits is the foreign document that the run read before it had arrived.
 	Waits string
+	// TooDeep reports that the run was abandoned, because it would have nested too many runs of nodes that it read for the
+	// first time; the node runs again in the next sweep, after them.
+	TooDeep bool
 	// NoRoom reports that the open group had no room for the run's output; the node runs again when there is
 	// room.
 	NoRoom bool
@@ -233,6 +236,9 @@ type Violation struct {
 	Stream, Event string
 	// Differences are the places with different results.
 	Differences []Difference
+	// Runs are the numbers of two runs of the node, if the violation was found by comparing them in the history of runs
+	// (inspect.Recorder), and not by a repetition.
+	Runs [2]uint64
 	// Moved reports that the node's own writes have changed its reads: it feeds itself, and its progress
 	// depends on the number of runs.
 	Moved bool
@@ -248,6 +254,12 @@ func (v Violation) String() string {
 		who = "the handler of " + v.Stream
 	}
 	line := fmt.Sprintf("%s is not idempotent: %s", who, strings.Join(parts, "; "))
+	if v.Runs[1] != 0 {
+		line += fmt.Sprintf("; its runs %d and %d have read the same and written that", v.Runs[0], v.Runs[1])
+		if len(parts) == 0 {
+			line = fmt.Sprintf("%s is not idempotent: its runs %d and %d have read the same and written different values", who, v.Runs[0], v.Runs[1])
+		}
+	}
 	if v.Moved {
 		line += "; it reads what it has written itself"
 	}

@@ -67,6 +67,12 @@ type transaction struct {
 	stale   *node
 	missing *doc
 	probe   dep // of the current read; not kept
+	// tooDeep reports that the run is abandoned because bringing its reads up to date would nest runs too deeply.
+	tooDeep bool
+	// wrote is a fingerprint of the writes of a run that is compared with others; peeked reports that the run has read
+	// something that is not among its reads, so that it cannot be.
+	wrote  uint64
+	peeked bool
 	// rehearsal marks a run that is made for comparison only.
 	rehearsal bool
 	// preview has what follows from the writes of the handler, and is not nil in a call that finds it out.
@@ -99,9 +105,11 @@ type transactions struct {
 	refresh func(*node)
 
 	scratch []*transaction // reusable transactions, see begin
-	begun   int32          // number of transactions so far, for readLog
-	nested  int            // number of those that are active, for readLog
-	handles []Tx           // not used yet, see hand
+	// abandoning reports that runs are nested too deeply: those on the stack are abandoned, and the sweep ends.
+	abandoning bool
+	begun      int32 // number of transactions so far, for readLog
+	nested     int   // number of those that are active, for readLog
+	handles    []Tx  // not used yet, see hand
 }
 
 // begin returns the transaction of a handler (n is nil) or of a node's run. Except for nested runs (see
@@ -138,7 +146,8 @@ func (t *transaction) clear() {
 	if t.places != nil {
 		t.places = nil
 	}
-	t.lax, t.rehearsal = false, false
+	t.lax, t.rehearsal, t.tooDeep = false, false, false
+	t.wrote, t.peeked = 0, false
 	if t.attempt.Writes != nil || t.attempt.Sends != nil || t.attempt.Cancels != nil {
 		t.attempt.Writes, t.attempt.Sends, t.attempt.Cancels = nil, nil, nil
 	}
@@ -279,6 +288,7 @@ type former struct {
 	child, parent    *node
 	parentRuns       uint64
 	spec             *declaration
+	kind             NodeKind
 	removedMeanwhile bool
 	outdated         bool
 }

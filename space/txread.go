@@ -48,6 +48,7 @@ func (t *transaction) get(doc string, path ...string) model.Value {
 }
 
 func (t *transaction) peek(doc string, path ...string) model.Value {
+	t.peeked = true
 	return t.read("", doc, path, readNothing)
 }
 
@@ -192,6 +193,10 @@ func (t *transaction) freshen(d *doc, path model.Path, shallow bool) bool {
 	probe := dep{node: t.node, doc: d, path: path, shallow: shallow}
 	before := t.core.begun
 	probe.eachWriter(true, func(s *surface) { t.core.refresh(s.node) })
+	if t.core.abandoning {
+		t.tooDeep = true
+		panic(tooDeep{})
+	}
 	if t.core.begun != before {
 		t.rebase()
 	}

@@ -318,7 +318,7 @@ func (l *taskList) tidy(t *transaction) {
 		}
 	}
 	slices.SortFunc(ended, func(a, b Task) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Key, b.Key)) })
-	keep := cmp.Or(l.keep, defaultKeep).Milliseconds()
+	keep := cmp.Or(l.spec.Keep, defaultKeep).Milliseconds()
 	for i, task := range ended {
 		if task.At > t.core.ledger.Wall()-keep && len(ended)-i <= mostKept {
 			return
@@ -328,9 +328,8 @@ func (l *taskList) tidy(t *transaction) {
 	}
 }
 
-// conclude handles the events of an action's stream, which report the ends of tasks and attempts. done, if
-// not nil, is called when the task has ended.
-func (l *taskList) conclude(t *transaction, ev *model.Event, done func(*Tx, Task) error) (model.Value, error) {
+// conclude handles the events of an action's stream, which report the ends of tasks and attempts.
+func (l *taskList) conclude(t *transaction, ev *model.Event) (model.Value, error) {
 	c, err := readCompletion(ev.Payload)
 	if err != nil {
 		return model.Value{}, fmt.Errorf("an event of action %s: %w", l.name, err)
@@ -351,6 +350,10 @@ func (l *taskList) conclude(t *transaction, ev *model.Event, done func(*Tx, Task
 			l.put(t, &at, &task)
 		}
 		return model.Value{}, nil
+	case c.Err == "" && l.spec.Result != nil:
+		if err := l.spec.Result(c.Out); err != nil {
+			return model.Value{}, fmt.Errorf("the result of task %q of action %s: %w", c.Key, l.name, err)
+		}
 	}
 	task.State, task.Out, task.Err, task.Unhandled = TaskDone, c.Out, "", false
 	if c.Err != "" {
@@ -364,10 +367,10 @@ func (l *taskList) conclude(t *transaction, ev *model.Event, done func(*Tx, Task
 	} else {
 		l.end(t, &at, &task)
 	}
-	if done == nil {
+	if l.spec.Done == nil {
 		return model.Value{}, nil
 	}
-	return model.Value{}, done(t.handle, task)
+	return model.Value{}, l.spec.Done(t.handle, task)
 }
 
 // meant returns the task that an event refers to, or the reason why the event is obsolete.

@@ -46,6 +46,9 @@ func (t *transaction) write(w model.Write) {
 		t.fail(fmt.Errorf("write %s%s: %w", w.Doc, w.Path, err))
 		return
 	}
+	if t.node != nil && t.core.graph.recorder.Compares() {
+		t.wrote = foldWrite(t.wrote, &w)
+	}
 	t.apply(d, w)
 }
 

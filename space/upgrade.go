@@ -99,7 +99,7 @@ func (g *graph) makeRoom(old, p *Program) (gone int) {
 		if n == nil {
 			continue // or it was removed with its maker
 		}
-		spec, output := wanted[n.id()], n.spec.Output
+		spec, output := wanted[n.id()], n.output()
 		programs := n.parent() == nil && old.ids[n.id()]
 		switch {
 		case programs && spec != nil && fits(n, spec):
@@ -168,6 +168,7 @@ func (g *graph) renew(n *node, before *declaration) {
 	}
 	x.retries = 0
 	n.resetBackoff()
+	x.gate.givenUp = false
 	if !n.onlyBecause(causeVersion) {
 		g.invalidate(n, causeVersion)
 	}

@@ -68,7 +68,8 @@ func (c *core) trace() space.Trace {
 	}
 	t.HandleStart, t.HandleEnd, t.Program = c.begins, c.ended, c.changed
 	t.Notes = c.engine.cfg.Tracer != nil || c.engine.cfg.Meter != nil
-	t.Unsettled = func(nodes []string) { c.episode.deferred = slices.Clone(nodes) }
+	t.Unsettled = func(nodes []string) { c.episode.begin(nodes) }
+	t.Gated = func(space.GateInfo) { c.episode.gated = true }
 	t.Round = c.round
 	if c.tracing.spans.tracer != nil || c.engine.tally != nil {
 		t.PassEnd, t.TaskStarted = c.tracing.spans.passEnd, c.taskStarted
@@ -118,7 +119,7 @@ func (c *core) Settle(now time.Duration) host.Ready {
 	if rec := c.Recorder(); rec.Busy(c.of.Now() - now) {
 		found := rec.Markers()
 		last := found[len(found)-1]
-		c.of.Warn("a space does not come to rest: it is at work most of the time", c.of.Space, "space", c.of.Space,
+		c.engine.cfg.Logger.Info("a space is at work most of the time", "space", c.of.Space, "worker", c.engine.cfg.ID,
 			"at_work", last.Busy.Round(time.Millisecond), "within", max(last.Window, last.Busy).Round(time.Millisecond))
 	}
 	c.endPass(began)

@@ -24,6 +24,9 @@ type InspectOptions struct {
 	Load bool
 	// Record makes the space record its runs and what triggers them, for recordFor from now on.
 	Record bool
+	// Check makes the space repeat one in checkSample runs of its computations for as long, and log those that have
+	// another result then.
+	Check bool
 	// Document names a document whose value is returned, "" for none.
 	Document string
 }
@@ -45,6 +48,9 @@ func (i *Inspected) Time(at time.Duration) time.Time { return i.wall.Add(at - i.
 // recordFor is how long a space records its runs after the last question about them.
 const recordFor = 2 * time.Minute
 
+// checkSample is the number of runs of computations of which one is repeated while a space is checked.
+const checkSample = 10
+
 // recording is whether a space records its runs.
 type recording struct{ since, until time.Duration }
 
@@ -64,6 +70,7 @@ func (c *core) expire(now time.Duration) {
 		return
 	}
 	c.recording = recording{}
+	c.CheckSample(0)
 	c.Recorder().RecordRuns(false)
 	c.Recorder().RecordTriggers(false)
 }
@@ -87,6 +94,9 @@ func (c *core) inspect(o InspectOptions) *Inspected {
 	}
 	if o.Record {
 		c.extend(now)
+		if o.Check {
+			c.CheckSample(checkSample)
+		}
 		out.Recorded = now - c.recording.since
 	}
 	return out

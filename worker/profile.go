@@ -254,7 +254,7 @@ func (c *runClock) ran(i *space.RunInfo) {
 	}
 	if i.Err != nil {
 		u.Errors = 1
-	} else if i.Kind == space.Computation && !i.Changed && len(i.Writes) == 0 && i.Waits == "" && !i.NoRoom {
+	} else if i.Kind == space.Computation && !i.Changed && len(i.Writes) == 0 && i.Waits == "" && !i.NoRoom && !i.TooDeep {
 		u.Wasted = 1
 	}
 }

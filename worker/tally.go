@@ -73,7 +73,7 @@ func (m *tally) ran(i *space.RunInfo) {
 	switch {
 	case i.Err != nil:
 		m.failed.Add(1)
-	case i.Waits != "" || i.NoRoom:
+	case i.Waits != "" || i.NoRoom || i.TooDeep:
 		m.incomplete.Add(1)
 	case i.Changed || len(i.Writes) > 0:
 		m.changed.Add(1)

@@ -77,7 +77,7 @@ func TestUserCode_ThatDoesNotReturnIsLoggedOnce(t *testing.T) {
 		close(stuck)
 		w.EventuallyEnded("a", 1)
 		w.EventuallyEnded("b", 2)
-		const busy = "a space does not come to rest: it is at work most of the time space=a at_work=1m9s within=1m9s"
+		const busy = "INFO a space is at work most of the time space=a worker=w1 at_work=1m9s within=1m9s"
 		w.Eventually("the busy space is logged", func() bool { return w.Log.Count(busy) == 1 })
 		p.Shutdown()
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/space/inspect"
 	"github.com/settlehq/settle/status"
 )
 
@@ -61,39 +62,68 @@ func (u *unsettled) describe(f *status.Figures) {
 	f.Unsettled = f.Unsettled[:min(len(f.Unsettled), maxUnsettled)]
 }
 
-// episode is a stretch of passes that defer nodes, because they do not converge.
+// episode is a stretch of passes that defer nodes. Most often they do not converge; but a long wave of changes is
+// deferred, too, and ends by itself: nodes that are made level by level, or values that are refined step by step.
 type episode struct {
-	// deferred are the nodes of a pass with which an episode begins; nil if none has begun in this pass.
+	// deferred are the nodes with which an episode began that is not reported yet; nil if there is none.
 	deferred []string
-	now      *status.Unsettled // nil if there is none
-	forget   func() bool
+	// looked reports that there was no way round when it began; passes counts the passes that have deferred nodes since.
+	looked bool
+	passes int
+	// gated reports that this pass has deferred nodes.
+	gated  bool
+	now    *status.Unsettled // what is reported, nil if nothing is
+	forget func() bool
+}
+
+// longWave is the number of passes from which an episode is reported although no way leads round.
+const longWave = 10
+
+func (e *episode) begin(nodes []string) {
+	e.deferred, e.looked, e.passes = slices.Clone(nodes), false, 0
 }
 
 // follow reports the beginning and the end of episodes. It is called after each pass.
 func (c *core) follow() {
 	e := &c.episode
-	if e.now != nil && (e.deferred != nil || !c.Recorder().NonConverging()) {
+	if e.gated {
+		e.gated = false
+		e.passes++
+	}
+	over := !c.Recorder().NonConverging()
+	if e.now != nil && (e.deferred != nil || over) {
 		e.forget()
 		c.engine.unsettled.end(e.now)
 		e.now = nil
 	}
-	if e.deferred == nil {
+	if over {
+		e.deferred = nil
+	}
+	if e.deferred == nil || e.looked && e.passes < longWave {
 		return
 	}
 	nodes := e.deferred[:min(len(e.deferred), maxUnsettledNodes)]
-	s := &status.Unsettled{Space: c.of.Space, Nodes: nodes, Count: len(e.deferred), Since: time.Now().UTC()}
-	e.deferred = nil
-	snapshot := c.Inspect()
-	for _, id := range nodes {
-		if s.Way = snapshot.WayRound(id); s.Way != nil {
-			break
-		}
+	way := wayRound(c.Inspect(), nodes)
+	if e.looked = true; way == nil && e.passes < longWave {
+		return
 	}
+	s := &status.Unsettled{Space: c.of.Space, Nodes: nodes, Count: len(e.deferred), Since: time.Now().UTC(), Way: way}
+	e.deferred = nil
 	c.of.Warn("computations do not converge: each run changes what makes another one run; they are held back, up to 30 s at a time", c.of.Space,
 		"space", c.of.Space, "nodes", strings.Join(nodes, ", "), "deferred", s.Count, "round", s.Round())
 	e.now = s
 	e.forget = context.AfterFunc(c.of.Ctx, func() { c.engine.unsettled.end(s) })
 	c.engine.unsettled.begin(s)
+}
+
+// wayRound returns a way round on which one of the nodes lies, nil if there is none.
+func wayRound(s *inspect.Snapshot, nodes []string) []string {
+	for _, id := range nodes {
+		if way := s.WayRound(id); way != nil {
+			return way
+		}
+	}
+	return nil
 }
 
 // roundEpisode is a circle over several spaces that this space reports.

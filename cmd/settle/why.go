@@ -48,13 +48,14 @@ type whyCmd struct {
 	Name   string `arg:"" help:"A node, a document or an event of the space."`
 	As     string `help:"What the name stands for: node, document or event. Default: the first of these that exists." placeholder:"KIND"`
 	Stream string `help:"The stream of the event, if several have the id."`
+	Check  bool   `help:"Repeat one in ten runs of the space's computations for two minutes. The worker logs those that are not idempotent: that have another result then."`
 	Last   int    `short:"n" help:"Number of past runs or changes to print, at most 100." default:"5"`
 }
 
 // Run prints why a node, a document or an event is as it is.
 func (c *whyCmd) Run(ctx context.Context, io streams) error {
 	return c.ask(ctx, io, func(ctx context.Context, client *settle.Client) error {
-		q := questions.Query{As: questions.Kind(c.As), Stream: c.Stream, Load: c.Load, Limit: c.Last}
+		q := questions.Query{As: questions.Kind(c.As), Stream: c.Stream, Load: c.Load, Check: c.Check, Limit: c.Last}
 		w, err := client.Space(c.Space).Why(ctx, c.Name, q)
 		if err != nil {
 			return err
@@ -185,6 +186,7 @@ func (p *whyPrinter) input(in *questions.Input) {
 
 // recent prints the recorded runs.
 func (p *whyPrinter) recent(n *questions.Node) {
+	p.field("not idempotent", n.NotIdempotent)
 	if len(n.Recent) == 0 {
 		return
 	}

@@ -131,13 +131,33 @@ func (s *Space) hooks() space.Trace {
 				Text: "does not come to rest: it follows from itself in a circle over spaces: " + strings.Join(i.Docs, " -> ") + " -> " + i.Docs[0] + ". Its pace is limited",
 			})
 		},
-		Gated: func(i space.GateInfo) {
+		Gated: func(i space.GateInfo) { s.gated = append(s.gated, i.Node) },
+	}
+}
+
+// longWave is the number of passes in a row that hold nodes back from which that is a problem although no way leads
+// round: until then it may be a long wave of changes, which ends by itself.
+const longWave = 10
+
+// noteGated records the problems of the nodes that the last pass has held back.
+func (s *Space) noteGated() {
+	if len(s.gated) == 0 {
+		if !s.core.Recorder().NonConverging() {
+			s.waves = 0
+		}
+		return
+	}
+	s.waves++
+	now := s.core.Inspect()
+	for _, node := range s.gated {
+		if s.waves >= longWave || now.WayRound(node) != nil {
 			s.w.problem(Problem{
-				Space: s.name, Kind: Unsettled, Node: i.Node,
+				Space: s.name, Kind: Unsettled, Node: node,
 				Text: "does not come to rest: it runs again and again in one pass, because what it reads follows from what it writes. It is held back",
 			})
-		},
+		}
 	}
+	s.gated = s.gated[:0]
 }
 
 // running records which function is about to run, and returns its count. The text is built once.
@@ -183,6 +203,9 @@ func places(ws []model.Write) string {
 }
 
 func (s *Space) violated(v space.Violation) {
+	if s.w.opts.Lenient {
+		return // found in the history of runs
+	}
 	s.w.problem(Problem{
 		Space: s.name, Kind: NotIdempotent, Node: v.Node, Stream: v.Stream, Event: v.Event,
 		Text: v.String() + ". It must follow from what it reads, and from nothing else: no clock but the event's, no random numbers, no order of a map, no variable that lasts from run to run",

@@ -39,6 +39,9 @@ type Space struct {
 	// outside is Stats.OutsideWrites after the last run.
 	outside uint64
 	handled int
+	// gated are the nodes that the last pass has held back, waves the number of such passes in a row.
+	gated []string
+	waves int
 }
 
 // key identifies an event within its space.
@@ -122,6 +125,7 @@ func (s *Space) step() error {
 	s.core.Clock(s.w.now)
 	r := s.core.Settle(s.w.elapsed())
 	s.wake, s.dueAt = r.Wake, r.Due
+	s.noteGated()
 	if r.Append != nil {
 		if err := s.append(r.Append); err != nil {
 			return err

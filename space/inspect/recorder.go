@@ -103,6 +103,8 @@ type History struct {
 	recording bool
 	edges     []causalEdge
 	found     [][]string
+
+	contradictions []Contradiction
 }
 
 // Circles returns the causal circles of the current recording or, if there is none, of the last one. There
@@ -133,6 +135,7 @@ type Recorder struct {
 	now      *time.Duration
 	runs     *ring[RunEntry]
 	triggers *ring[TriggerEntry]
+	outcomes outcomes
 	n        uint64
 }
 
@@ -151,7 +154,14 @@ func (r *Recorder) On() bool {
 // RecordRuns starts an empty history of what ran (nodes, attempts at events, transactions of the
 // application), or stops and discards it. It keeps the latest thousand entries. Starting a history that is on
 // has no effect.
-func (r *Recorder) RecordRuns(on bool) { r.runs = switched(r.runs, on) }
+//
+// While it is on, runs of a computation that have read the same are compared, see Contradictions.
+func (r *Recorder) RecordRuns(on bool) {
+	if !on {
+		r.outcomes = outcomes{}
+	}
+	r.runs = switched(r.runs, on)
+}
 
 // RecordTriggers starts or stops a history of what made nodes invalid, in the same way.
 func (r *Recorder) RecordTriggers(on bool) { r.triggers = switched(r.triggers, on) }
@@ -169,6 +179,7 @@ func switched[T any](r *ring[T], on bool) *ring[T] {
 // History returns what is recorded now. The result does not change, and any goroutine may read it.
 func (r *Recorder) History() *History {
 	h := &History{Runs: r.runs.list(), Triggers: r.triggers.list(), Markers: r.Markers(), NonSettling: r.deferring, found: r.found}
+	h.contradictions = r.outcomes.found[:len(r.outcomes.found):len(r.outcomes.found)]
 	if r.causes != nil {
 		h.recording, h.edges = true, r.causes.list()
 	}

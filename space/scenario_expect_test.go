@@ -1,0 +1,134 @@
+package space
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// expect is a command for what a case is about. Unlike what a command prints, -rewrite does not change it.
+func init() {
+	commands = append(commands, command{"expect", (*stage).cmdExpect})
+	usages["expect"] = "RUNTIME :"
+}
+
+// expectations are what the lines of expect may ask of a runtime: the value of something with a name.
+var expectations = map[string]func(a *actor, name string) (string, error){
+	"runs": func(a *actor, name string) (string, error) {
+		n, err := a.nodeNamed(name)
+		if err != nil {
+			return "", err
+		}
+		return strconv.FormatUint(n.runs, 10), nil
+	},
+	"status": func(a *actor, name string) (string, error) {
+		n, err := a.nodeNamed(name)
+		if err != nil {
+			return "", err
+		}
+		return n.status.String(), nil
+	},
+	"kind": func(a *actor, name string) (string, error) {
+		n, err := a.nodeNamed(name)
+		if err != nil {
+			return "", err
+		}
+		return n.kind.String(), nil
+	},
+	"demand": func(a *actor, name string) (string, error) {
+		n, err := a.nodeNamed(name)
+		switch {
+		case err != nil:
+			return "", err
+		case n.live:
+			return "live", nil
+		}
+		return "dormant", nil
+	},
+	"value": func(a *actor, name string) (string, error) { return show(a.core.Value(name)), nil },
+	"outcome": func(a *actor, name string) (string, error) {
+		for _, rc := range a.allReceipts(a.cfg.Space) {
+			if rc.Event == name {
+				return string(rc.Outcome), nil
+			}
+		}
+		return "none", nil
+	},
+}
+
+func (a *actor) nodeNamed(name string) (*node, error) {
+	if n := a.core.graph.byID[name]; n != nil {
+		return n, nil
+	}
+	return nil, fmt.Errorf("there is no node %q", name)
+}
+
+func (s *stage) cmdExpect(d *datadriven.TestData) error {
+	a, err := s.one(d)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(d.Input) == "" {
+		return errors.New("it expects nothing")
+	}
+	var wrong []string
+	for line := range strings.Lines(d.Input) {
+		if err := a.expect(strings.TrimSpace(line)); err != nil {
+			wrong = append(wrong, err.Error())
+		}
+	}
+	if len(wrong) > 0 {
+		return errors.New(strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+// expect checks one line: WHAT of NAME is VALUE.
+func (a *actor) expect(line string) error {
+	if line == "" {
+		return nil
+	}
+	left, want, ok1 := strings.Cut(line, " is ")
+	what, name, ok2 := strings.Cut(left, " of ")
+	find := expectations[what]
+	if !ok1 || !ok2 || find == nil {
+		return fmt.Errorf("%q is not of the form WHAT of NAME is VALUE, where WHAT is one of %s", line, names(sortedKeys(expectations)))
+	}
+	got, err := find(a, name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", line, err)
+	case got != want:
+		return fmt.Errorf("%s: it is %s", line, got)
+	}
+	return nil
+}
+
+func TestScenarios_ExpectRefusesWhatIsNotSo(t *testing.T) {
+	s := newStage(t)
+	for _, line := range []string{"register s : computation total = sum(a, 0)", "runtimes r1.s", "observe r1.s total", "stabilize"} {
+		if err := s.do(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ line, says string }{
+		{"runs of total is 1; status of total is clean; kind of total is computation; demand of total is live; value of total is 0", ""},
+		{"runs of total is 2", "runs of total is 2: it is 1"},
+		{"value of b is 1", "value of b is 1: it is absent"},
+		{"outcome of e1 is handled", "outcome of e1 is handled: it is none"},
+		{"runs of totall is 1", `runs of totall is 1: there is no node "totall"`},
+		{"runs are 1", `"runs are 1" is not of the form WHAT of NAME is VALUE, where WHAT is one of demand, kind, outcome, runs, status, value`},
+	} {
+		err := s.do("expect r1.s : " + c.line)
+		if err == nil {
+			err = errors.New("")
+		}
+		if err.Error() != c.says {
+			t.Errorf("%s:\n  %s\nand not\n  %s", c.line, err, c.says)
+		}
+	}
+}
