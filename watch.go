@@ -42,12 +42,13 @@ type Update[T any] struct {
 	Reason string
 }
 
-// WatchOption configures a watch: From, WithStatus.
+// WatchOption configures a watch: From, WithStatus, WithoutDemand.
 type WatchOption func(*watchOptions)
 
 type watchOptions struct {
 	from   *uint64
 	status bool
+	idle   bool
 }
 
 // From makes a watch begin with the first value that is newer than a revision, for a caller that has the
@@ -61,6 +62,12 @@ func From(revision uint64) WatchOption {
 // however many clients watch it there; docs/clients.md has the details.
 func WithStatus() WatchOption {
 	return func(o *watchOptions) { o.status = true }
+}
+
+// WithoutDemand makes a watch that keeps nothing up to date: it receives the changes of a derived document only while something else
+// demands it. It is for documents that handlers write, as those of runs, and costs their space nothing.
+func WithoutDemand() WatchOption {
+	return func(o *watchOptions) { o.idle = true }
 }
 
 // Watch observes a document: the loop receives the confirmed value, absent if there is none, and then each
@@ -88,17 +95,21 @@ func (s Space) Watch(ctx context.Context, doc string, options ...WatchOption) it
 			set(&o)
 		}
 		w := &watch{
-			document: history.Watch{Bus: s.client.bus, Space: s.name, Doc: doc, Watcher: s.client.watcher(), Logger: s.client.logger},
-			by:       s.client.by, changes: make(chan history.Change),
+			document: history.Watch{Bus: s.client.bus, Space: s.name, Doc: doc, Logger: s.client.logger, Shared: s.client.awaits.tap},
+			by:       s.client.by,
+		}
+		if !o.idle {
+			w.document.Watcher = s.client.watcher()
 		}
 		if o.from != nil {
 			w.document.From(*o.from)
 			w.begun, w.read, w.last.Revision = true, *o.from, *o.from
 		}
+		run := w.alone
 		if o.status {
-			w.events = make(chan live.Event, maxEvents)
+			w.changes, w.events, run = make(chan history.Change), make(chan live.Event, maxEvents), w.run
 		}
-		if err := w.run(ctx, yield); err != nil {
+		if err := run(ctx, yield); err != nil {
 			yield(Update[Value]{}, err)
 		}
 	}
@@ -108,8 +119,8 @@ func (s Space) Watch(ctx context.Context, doc string, options ...WatchOption) it
 // from a live query beside it, which asks for no values. The loop's goroutine owns the fields below events.
 type watch struct {
 	document history.Watch
-	by       string // ClientConfig.Principal
-	changes  chan history.Change
+	by       string              // ClientConfig.Principal
+	changes  chan history.Change // nil without WithStatus
 	// events are those of the live query, which must not wait for a slow loop: it would take the
 	// connection for lost. It is nil without WithStatus.
 	events chan live.Event
@@ -135,7 +146,24 @@ type watchState struct {
 // maxEvents bounds the events that wait for a slow loop; the newest ones are kept.
 const maxEvents = 16
 
-// run yields updates until ctx ends, the loop does, or the document cannot be followed, which is its error.
+// alone yields values, without their status, until ctx ends, the loop does, or the document cannot be followed, which is its error.
+func (w *watch) alone(ctx context.Context, yield func(Update[Value], error) bool) error {
+	inner, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := false
+	err := w.document.Changes(inner, func(c history.Change) {
+		if inner.Err() == nil && !yield(w.change(c), nil) {
+			ended = true
+			stop()
+		}
+	})
+	if ended || ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// run is alone with the status, which arrives beside the values.
 func (w *watch) run(ctx context.Context, yield func(Update[Value], error) bool) error {
 	inner, stop := context.WithCancel(ctx)
 	g, inner := errgroup.WithContext(inner)
@@ -147,9 +175,7 @@ func (w *watch) run(ctx context.Context, yield func(Update[Value], error) bool) 
 			}
 		})
 	})
-	if w.events != nil {
-		g.Go(func() error { return w.follow(inner) })
-	}
+	g.Go(func() error { return w.follow(inner) })
 	var failed error
 	ended := make(chan struct{})
 	go func() { // ends with inner
