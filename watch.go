@@ -42,13 +42,12 @@ type Update[T any] struct {
 	Reason string
 }
 
-// WatchOption configures a watch: From, WithStatus, WithoutDemand.
+// WatchOption configures a watch: From, WithStatus.
 type WatchOption func(*watchOptions)
 
 type watchOptions struct {
 	from   *uint64
 	status bool
-	idle   bool
 }
 
 // From makes a watch begin with the first value that is newer than a revision, for a caller that has the
@@ -62,12 +61,6 @@ func From(revision uint64) WatchOption {
 // however many clients watch it there; docs/clients.md has the details.
 func WithStatus() WatchOption {
 	return func(o *watchOptions) { o.status = true }
-}
-
-// WithoutDemand makes a watch that keeps nothing up to date: it receives the changes of a derived document only while something else
-// demands it. It is for documents that handlers write, as those of runs, and costs their space nothing.
-func WithoutDemand() WatchOption {
-	return func(o *watchOptions) { o.idle = true }
 }
 
 // Watch observes a document: the loop receives the confirmed value, absent if there is none, and then each
@@ -85,6 +78,17 @@ func WithoutDemand() WatchOption {
 // then the loop receives the document as it is now, at a revision that may be the same or lower, and
 // changes between may be left out.
 func (s Space) Watch(ctx context.Context, doc string, options ...WatchOption) iter.Seq2[Update[Value], error] {
+	return s.watch(ctx, doc, s.client.watcher, options)
+}
+
+// WatchStored is Watch for a document that handlers write, such as that of a run. It keeps nothing up to date, and costs the space nothing,
+// which need not even be in memory. Of a derived document, it receives the changes only while something else demands it.
+func (s Space) WatchStored(ctx context.Context, doc string, options ...WatchOption) iter.Seq2[Update[Value], error] {
+	return s.watch(ctx, doc, func() string { return "" }, options)
+}
+
+// watch returns the loop over a document. watcher returns the name of its demand, "" for none.
+func (s Space) watch(ctx context.Context, doc string, watcher func() string, options []WatchOption) iter.Seq2[Update[Value], error] {
 	return func(yield func(Update[Value], error) bool) {
 		if err := s.check(ctx, doc); err != nil {
 			yield(Update[Value]{}, err)
@@ -95,11 +99,8 @@ func (s Space) Watch(ctx context.Context, doc string, options ...WatchOption) it
 			set(&o)
 		}
 		w := &watch{
-			document: history.Watch{Bus: s.client.bus, Space: s.name, Doc: doc, Logger: s.client.logger, Shared: s.client.awaits.tap},
+			document: history.Watch{Bus: s.client.bus, Space: s.name, Doc: doc, Watcher: watcher(), Logger: s.client.logger, Shared: s.client.awaits.tap},
 			by:       s.client.by,
-		}
-		if !o.idle {
-			w.document.Watcher = s.client.watcher()
 		}
 		if o.from != nil {
 			w.document.From(*o.from)

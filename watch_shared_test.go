@@ -3,6 +3,7 @@ package settle_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -43,11 +44,11 @@ func (b *asking) Observe(l model.Lease) error {
 }
 
 // looped is a loop that hands on what it receives.
-func looped(ctx context.Context, s settle.Space, doc string, options ...settle.WatchOption) <-chan string {
+func looped(loop iter.Seq2[settle.Update[settle.Value], error]) <-chan string {
 	got := make(chan string, 1000)
-	go func() { // ends with ctx
+	go func() { // ends with the loop
 		defer close(got)
-		for u, err := range s.Watch(ctx, doc, options...) {
+		for u, err := range loop {
 			if err != nil {
 				got <- err.Error()
 				return
@@ -74,7 +75,7 @@ func TestWatch_SharesOneSubscriptionWithOtherWatchesAndCalls(t *testing.T) {
 		call(1)
 		var loops []<-chan string
 		for range 10 {
-			loops = append(loops, looped(ctx, s, "n"))
+			loops = append(loops, looped(s.Watch(ctx, "n")))
 		}
 		synctest.Wait()
 		for i := range 9 {
@@ -110,7 +111,7 @@ func TestWatch_EndsItsSubscriptionIfNothingElseUsesIt(t *testing.T) {
 		var b *asking
 		c, _ := w.client("c", func(in *membus.Bus) port.Bus { b = &asking{Bus: in}; return b })
 		ctx, cancel := context.WithCancel(t.Context())
-		got := looped(ctx, c.Space("s"), "n")
+		got := looped(c.Space("s").Watch(ctx, "n"))
 		if v := <-got; v != "absent" {
 			t.Errorf("at first it is %q", v)
 		}
@@ -137,7 +138,7 @@ func TestWatch_OfADocumentThatWasJustMadeReadsNothingButTheHead(t *testing.T) {
 			}
 		}
 		parts, reads := b.parts.Load(), b.reads.Load()
-		got := looped(ctx, c.Space("s"), "n", settle.WithoutDemand())
+		got := looped(c.Space("s").WatchStored(ctx, "n"))
 		if v := <-got; v != "5" {
 			t.Errorf("it begins with %s", v)
 		}
@@ -169,18 +170,19 @@ func TestWatch_BeginsAtTheHeadThoughItsSubscriptionIsBehind(t *testing.T) {
 		if _, err := c.Call(ctx, add("s", "e1")); err != nil {
 			t.Fatal(err)
 		}
-		held.hold.Store(true)
+		gate := make(chan struct{})
+		held.gate.Store(&gate)
 		other, _ := w.client("other", nil)
 		for i := range 3 {
 			if _, err := other.Call(ctx, add("s", fmt.Sprintf("o%d", i))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		got := looped(ctx, c.Space("s"), "n")
+		got := looped(c.Space("s").Watch(ctx, "n"))
 		if v := <-got; v != "4" {
 			t.Errorf("it begins with %s", v)
 		}
-		held.hold.Store(false)
+		close(gate)
 		if _, err := other.Call(ctx, add("s", "o4")); err != nil {
 			t.Fatal(err)
 		}
@@ -190,22 +192,26 @@ func TestWatch_BeginsAtTheHeadThoughItsSubscriptionIsBehind(t *testing.T) {
 	})
 }
 
-// holding holds entries back while hold is set.
+// holding holds entries back until a gate opens, if there is one.
 type holding struct {
 	*membus.Bus
-	hold atomic.Bool
+	gate atomic.Pointer[chan struct{}]
 }
 
 func (b *holding) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
 	return b.Bus.FollowSpace(ctx, space, after, func(e model.LogEntry) {
-		for b.hold.Load() && ctx.Err() == nil {
-			time.Sleep(time.Millisecond) // of the bubble
+		if gate := b.gate.Load(); gate != nil {
+			select {
+			case <-*gate:
+			case <-ctx.Done():
+				return
+			}
 		}
 		deliver(e)
 	})
 }
 
-// A loop that is slow holds up neither calls nor other watches, and goes on with the newest value.
+// A loop that is slow holds up neither calls nor other watches, and continues with the newest value.
 func TestWatch_ASlowLoopHoldsUpNothingAndReadsItsDocumentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -255,7 +261,7 @@ func TestWatch_GoesOnWhenItsClientIsClosed(t *testing.T) {
 		other, _ := w.client("other", nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		got := looped(ctx, c.Space("s"), "n")
+		got := looped(c.Space("s").Watch(ctx, "n"))
 		<-got
 		c.Close()
 		if _, err := other.Call(ctx, add("s", "e1")); err != nil {
