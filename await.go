@@ -141,11 +141,16 @@ type awaits struct {
 	closed    bool
 }
 
-// follower reads one space's log for its waiters, and lingers without any, since calls to a space
-// tend to be repeated.
+// follower reads one space's log, for calls that wait for receipts and for watches. If there was a call, it lingers, since calls to a
+// space tend to be repeated.
 type follower struct {
+	space   string
+	epoch   uint64 // of the store
 	cancel  context.CancelFunc
 	waiters map[receipts.Key][]chan *model.Tx
+	taps    map[*tap]struct{}
+	recent  recent
+	called  bool // there was a call
 	idle    *time.Timer
 	seen    uint64 // the sequence up to which the log has been looked at
 }
@@ -225,6 +230,7 @@ func (a *awaits) join(space string, key receipts.Key, head *uint64) *waiter {
 		return nil
 	}
 	f.idle.Stop()
+	f.called = true
 	w := &waiter{receipt: make(chan *model.Tx, 1), seen: f.seen, epoch: a.c.bus.Epoch()}
 	f.waiters[key] = append(f.waiters[key], w.receipt)
 	w.end = func() { a.leave(f, key, w.receipt) }
@@ -233,15 +239,18 @@ func (a *awaits) join(space string, key receipts.Key, head *uint64) *waiter {
 
 // follow starts the follower of a space. a.mu is held. Its goroutine ends after it has been idle
 // for followerLinger, or with the client.
-func (a *awaits) follow(space string, after uint64) {
+func (a *awaits) follow(space string, after uint64) *follower {
 	ctx, cancel := context.WithCancel(a.ctx)
-	f := &follower{cancel: cancel, waiters: map[receipts.Key][]chan *model.Tx{}, seen: after}
-	f.idle = time.AfterFunc(followerLinger, func() { a.drop(space, f) })
+	f := &follower{space: space, epoch: a.c.bus.Epoch(), cancel: cancel, waiters: map[receipts.Key][]chan *model.Tx{}, seen: after}
+	f.idle = time.AfterFunc(followerLinger, func() { a.drop(f) })
 	a.followers[space] = f
 	a.tasks.Go(func() {
-		err := a.c.bus.FollowSpace(ctx, space, after, func(e model.LogEntry) { a.look(f, e) })
+		err := a.c.bus.FollowSpace(port.WithEpoch(ctx, f.epoch), space, after, func(e model.LogEntry) { a.look(f, e) })
 		if err != nil && ctx.Err() == nil {
-			a.c.logger.Warn("follow space for receipts", "space", space, "error", err)
+			a.c.logger.Warn("follow space", "space", space, "error", err)
+		}
+		if err == nil || ctx.Err() != nil {
+			err = model.ErrPurged // the watches read on by themselves
 		}
 		cancel()
 		a.mu.Lock()
@@ -250,29 +259,37 @@ func (a *awaits) follow(space string, after uint64) {
 		if a.followers[space] == f {
 			delete(a.followers, space)
 		}
-		for _, list := range f.waiters { // any order: all of them
-			for _, ch := range list {
-				close(ch)
-			}
+		f.leaveLog()
+		for t := range f.taps { // any order: all of them
+			t.end(err)
 		}
-		clear(f.waiters)
 	})
+	return f
 }
 
-// look delivers the receipts in a commit.
+// leaveLog has the waiters read the log themselves.
+func (f *follower) leaveLog() {
+	for _, list := range f.waiters { // any order: all of them
+		for _, ch := range list {
+			close(ch)
+		}
+	}
+	clear(f.waiters)
+}
+
+// look delivers the receipts in a commit, and passes it on to watches.
 func (a *awaits) look(f *follower, e model.LogEntry) {
-	if a.unawaited(f, e.Seq) {
+	if !a.note(f, &e) {
 		return
 	}
 	c, err := model.DecodeCommit(e.Data)
-	if err != nil {
-		a.c.logger.Warn("read commit", "space", e.Space, "sequence", e.Seq, "error", err)
-		f.cancel() // its waiters read the log themselves and report the error
-		return
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	f.seen = e.Seq
+	if err != nil {
+		a.c.logger.Warn("read commit", "space", e.Space, "sequence", e.Seq, "error", err)
+		f.leaveLog() // they report the error
+		return
+	}
 	for i := range c.Txs {
 		tx := &c.Txs[i]
 		if tx.Receipt == nil {
@@ -287,15 +304,33 @@ func (a *awaits) look(f *follower, e model.LogEntry) {
 	}
 }
 
-// unawaited passes over a commit that nothing waits for, as while a follower lingers: reading it would be most of what that costs.
-func (a *awaits) unawaited(f *follower, seq uint64) bool {
+// note records a commit, and reports whether it may have a receipt that a call waits for. Decoding those that have none would be most of
+// what a follower costs.
+func (a *awaits) note(f *follower, e *model.LogEntry) (awaited bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(f.waiters) > 0 {
-		return false
+	f.seen = e.Seq
+	f.recent.add(e)
+	for t := range f.taps { // any order: each on its own
+		t.push(e)
 	}
-	f.seen = seq
-	return true
+	return f.awaits(e)
+}
+
+// searched is the number of waiters up to which a commit is searched for the ids of their events, which is cheaper than to decode it.
+const searched = 4
+
+// awaits reports whether a commit may have a receipt that a call waits for, or cannot be read.
+func (f *follower) awaits(e *model.LogEntry) bool {
+	if len(f.waiters) == 0 || len(f.waiters) > searched || !e.IsKnownForm() {
+		return len(f.waiters) > 0
+	}
+	for key := range f.waiters { // any order: whether there is one
+		if e.MayName(key.ID) {
+			return true
+		}
+	}
+	return false
 }
 
 func (a *awaits) leave(f *follower, key receipts.Key, ch chan *model.Tx) {
@@ -311,17 +346,33 @@ func (a *awaits) leave(f *follower, key receipts.Key, ch chan *model.Tx) {
 	if len(f.waiters[key]) == 0 {
 		delete(f.waiters, key)
 	}
-	if len(f.waiters) == 0 {
+	a.rest(f)
+}
+
+// rest lets a follower that nothing uses any more linger, or ends it if there was no call. a.mu is held.
+func (a *awaits) rest(f *follower) {
+	switch {
+	case len(f.waiters) > 0 || len(f.taps) > 0:
+	case f.called:
 		f.idle.Reset(followerLinger)
+	default:
+		a.end(f)
 	}
 }
 
-// drop ends a follower that no waiter has joined meanwhile.
-func (a *awaits) drop(space string, f *follower) {
+// drop ends a follower that nothing has joined meanwhile.
+func (a *awaits) drop(f *follower) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(f.waiters) == 0 && a.followers[space] == f {
-		delete(a.followers, space)
+	if len(f.waiters) == 0 && len(f.taps) == 0 {
+		a.end(f)
+	}
+}
+
+// end ends a follower. a.mu is held.
+func (a *awaits) end(f *follower) {
+	if a.followers[f.space] == f {
+		delete(a.followers, f.space)
 		f.cancel()
 	}
 }

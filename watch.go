@@ -78,6 +78,17 @@ func WithStatus() WatchOption {
 // then the loop receives the document as it is now, at a revision that may be the same or lower, and
 // changes between may be left out.
 func (s Space) Watch(ctx context.Context, doc string, options ...WatchOption) iter.Seq2[Update[Value], error] {
+	return s.watch(ctx, doc, s.client.watcher, options)
+}
+
+// WatchStored is Watch for a document that handlers write, such as that of a run. It keeps nothing up to date, and costs the space nothing,
+// which need not even be in memory. Of a derived document, it receives the changes only while something else demands it.
+func (s Space) WatchStored(ctx context.Context, doc string, options ...WatchOption) iter.Seq2[Update[Value], error] {
+	return s.watch(ctx, doc, func() string { return "" }, options)
+}
+
+// watch returns the loop over a document. watcher returns the name of its demand, "" for none.
+func (s Space) watch(ctx context.Context, doc string, watcher func() string, options []WatchOption) iter.Seq2[Update[Value], error] {
 	return func(yield func(Update[Value], error) bool) {
 		if err := s.check(ctx, doc); err != nil {
 			yield(Update[Value]{}, err)
@@ -88,17 +99,18 @@ func (s Space) Watch(ctx context.Context, doc string, options ...WatchOption) it
 			set(&o)
 		}
 		w := &watch{
-			document: history.Watch{Bus: s.client.bus, Space: s.name, Doc: doc, Watcher: s.client.watcher(), Logger: s.client.logger},
-			by:       s.client.by, changes: make(chan history.Change),
+			document: history.Watch{Bus: s.client.bus, Space: s.name, Doc: doc, Watcher: watcher(), Logger: s.client.logger, Shared: s.client.awaits.tap},
+			by:       s.client.by,
 		}
 		if o.from != nil {
 			w.document.From(*o.from)
 			w.begun, w.read, w.last.Revision = true, *o.from, *o.from
 		}
+		run := w.alone
 		if o.status {
-			w.events = make(chan live.Event, maxEvents)
+			w.changes, w.events, run = make(chan history.Change), make(chan live.Event, maxEvents), w.run
 		}
-		if err := w.run(ctx, yield); err != nil {
+		if err := run(ctx, yield); err != nil {
 			yield(Update[Value]{}, err)
 		}
 	}
@@ -108,8 +120,8 @@ func (s Space) Watch(ctx context.Context, doc string, options ...WatchOption) it
 // from a live query beside it, which asks for no values. The loop's goroutine owns the fields below events.
 type watch struct {
 	document history.Watch
-	by       string // ClientConfig.Principal
-	changes  chan history.Change
+	by       string              // ClientConfig.Principal
+	changes  chan history.Change // nil without WithStatus
 	// events are those of the live query, which must not wait for a slow loop: it would take the
 	// connection for lost. It is nil without WithStatus.
 	events chan live.Event
@@ -135,7 +147,24 @@ type watchState struct {
 // maxEvents bounds the events that wait for a slow loop; the newest ones are kept.
 const maxEvents = 16
 
-// run yields updates until ctx ends, the loop does, or the document cannot be followed, which is its error.
+// alone yields values, without their status, until ctx ends, the loop does, or the document cannot be followed, which is its error.
+func (w *watch) alone(ctx context.Context, yield func(Update[Value], error) bool) error {
+	inner, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := false
+	err := w.document.Changes(inner, func(c history.Change) {
+		if inner.Err() == nil && !yield(w.change(c), nil) {
+			ended = true
+			stop()
+		}
+	})
+	if ended || ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// run is alone with the status, which arrives beside the values.
 func (w *watch) run(ctx context.Context, yield func(Update[Value], error) bool) error {
 	inner, stop := context.WithCancel(ctx)
 	g, inner := errgroup.WithContext(inner)
@@ -147,9 +176,7 @@ func (w *watch) run(ctx context.Context, yield func(Update[Value], error) bool) 
 			}
 		})
 	})
-	if w.events != nil {
-		g.Go(func() error { return w.follow(inner) })
-	}
+	g.Go(func() error { return w.follow(inner) })
 	var failed error
 	ended := make(chan struct{})
 	go func() { // ends with inner

@@ -49,10 +49,15 @@ type appending struct {
 	past time.Time
 }
 
+var nothingToRelease = []string{wire.NothingToRelease}
+
 func (j *appending) message() *nats.Msg {
-	h := make(nats.Header, 4)
+	h := make(nats.Header, 5)
 	wire.SetNumber(h, wire.HeaderExpect, j.a.Expect)
 	h[wire.HeaderCommit] = []string{j.a.ID}
+	if j.a.Inert {
+		h[wire.HeaderRelease] = nothingToRelease
+	}
 	wire.SetTrace(h, j.a.Trace)
 	return &nats.Msg{Subject: j.subject, Header: h, Data: j.a.Data}
 }

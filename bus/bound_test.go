@@ -61,9 +61,10 @@ func TestBus_NothingIsStoredOrRemovedInAnotherEpoch(t *testing.T) {
 		"StoreDead": func() error {
 			return b.StoreDead(ctx, &model.DeadLetter{Space: "cart", Stream: "add", Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
 		},
-		"FollowSpace": func() error { return b.FollowSpace(ctx, "cart", 0, func(model.LogEntry) {}) },
-		"FollowLog":   func() error { return b.FollowLog(ctx, 0, 0, func(model.LogEntry) {}) },
-		"FollowLane":  func() error { return b.FollowLane(ctx, 0, 0, func(model.Message) {}) },
+		"FollowSpace":    func() error { return b.FollowSpace(ctx, "cart", 0, func(model.LogEntry) {}) },
+		"FollowLog":      func() error { return b.FollowLog(ctx, 0, 0, func(model.LogEntry) {}) },
+		"FollowReleases": func() error { return b.FollowReleases(ctx, 0, 0, func(model.LogEntry) {}) },
+		"FollowLane":     func() error { return b.FollowLane(ctx, 0, 0, func(model.Message) {}) },
 	} {
 		if err := request(); !errors.Is(err, model.ErrRewound) {
 			t.Errorf("%s: %v", name, err)

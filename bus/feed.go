@@ -116,10 +116,7 @@ func (f *feed) receive(ctx context.Context, m *nats.Msg) error {
 	if wire.AddedNumber(m.Header, wire.HeaderLastSequence) != f.last {
 		return f.fillTo(ctx, seq)
 	}
-	return f.next(model.LogEntry{
-		Space: f.space, Seq: seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: wire.AddedTime(m.Header),
-		Prev: wire.Number(m.Header, wire.HeaderExpect), Trace: wire.Trace(m.Header),
-	})
+	return f.next(entryOf(f.space, seq, wire.AddedTime(m.Header), m.Header, m.Data))
 }
 
 // missed reports, once no message is waiting, whether some were dropped since the

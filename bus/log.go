@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/bus/roles"
@@ -55,11 +58,17 @@ func (l *logs) ReadLog(ctx context.Context, space string, after uint64, limit in
 	}
 	entries := make([]model.LogEntry, len(found))
 	for i, m := range found {
-		entries[i] = model.LogEntry{
-			Space: space, Seq: m.Seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: m.Time, Prev: wire.Number(m.Header, wire.HeaderExpect), Trace: wire.Trace(m.Header),
-		}
+		entries[i] = entryOf(space, m.Seq, m.Time, m.Header, m.Data)
 	}
 	return entries, nil
+}
+
+// entryOf returns the entry that a message of a log is.
+func entryOf(space string, seq uint64, stored time.Time, h nats.Header, data []byte) model.LogEntry {
+	return model.LogEntry{
+		Space: space, Seq: seq, ID: wire.Header(h, wire.HeaderCommit), Data: data, Stored: stored, Prev: wire.Number(h, wire.HeaderExpect),
+		Inert: wire.Header(h, wire.HeaderRelease) == wire.NothingToRelease, Trace: wire.Trace(h),
+	}
 }
 
 // endAfter returns the commits of a space after a sequence, and true, if there are none or one. That is the usual case
@@ -87,10 +96,7 @@ func (l *logs) FollowLog(ctx context.Context, partition int, after uint64, deliv
 	}
 	t := wire.Tail{Stream: l.Names.LogStream(partition), After: after}
 	return l.Follow(ctx, t, func(m wire.Delivery) {
-		deliver(model.LogEntry{
-			Space: wire.LastToken(m.Subject), Seq: m.Seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: m.Time,
-			Prev: wire.Number(m.Header, wire.HeaderExpect), Trace: wire.Trace(m.Header),
-		})
+		deliver(entryOf(wire.LastToken(m.Subject), m.Seq, m.Time, m.Header, m.Data))
 	})
 }
 
@@ -122,10 +128,7 @@ func (l *logs) LogTail(ctx context.Context, partition, n int) ([]model.LogEntry,
 	}
 	entries := make([]model.LogEntry, len(found))
 	for i, m := range found {
-		entries[i] = model.LogEntry{
-			Space: wire.LastToken(m.Subject), Seq: m.Seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: m.Time,
-			Prev: wire.Number(m.Header, wire.HeaderExpect), Trace: wire.Trace(m.Header),
-		}
+		entries[i] = entryOf(wire.LastToken(m.Subject), m.Seq, m.Time, m.Header, m.Data)
 	}
 	return entries, nil
 }

@@ -224,7 +224,7 @@ func (t *tail) follow() error {
 	}()
 	q := &quarantine{}
 	t.c.tasks.Go(func() { t.awaitDecision(ctx, q, func() { cancel(errReadable) }) }) // ends with ctx
-	err = bus.FollowLog(ctx, t.partition, max(from, 1)-1, func(e model.LogEntry) {
+	err = bus.FollowReleases(ctx, t.partition, max(from, 1)-1, func(e model.LogEntry) {
 		switch {
 		case e.Seq == from && before == 0 && isLater(bus, e.Stored, saved):
 			cancel(errLogLost)

@@ -278,8 +278,8 @@ func (forgetful) LoadPosition(context.Context, int, string) (uint64, error) { re
 // eager is a bus that still delivers a few entries after a subscription has ended.
 type eager struct{ *membus.Bus }
 
-func (b eager) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
-	return b.Bus.FollowLog(ctx, partition, after, func(e model.LogEntry) {
+func (b eager) FollowReleases(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
+	return b.Bus.FollowReleases(ctx, partition, after, func(e model.LogEntry) {
 		deliver(e)
 		if ctx.Err() != nil {
 			for _, next := range b.behind(partition, e.Seq) {
@@ -293,7 +293,7 @@ func (b eager) behind(partition int, seq uint64) []model.LogEntry {
 	var found []model.LogEntry
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	_ = b.Bus.FollowLog(ctx, partition, seq, func(e model.LogEntry) {
+	_ = b.Bus.FollowReleases(ctx, partition, seq, func(e model.LogEntry) {
 		if found = append(found, e); len(found) == 3 {
 			cancel()
 		}
@@ -359,14 +359,14 @@ type broken struct {
 	tries atomic.Int64
 }
 
-func (b *broken) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
+func (b *broken) FollowReleases(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
 	if b.tries.Add(1)%2 == 0 {
 		return errors.New("no such stream")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	n := 0
-	err := b.Bus.FollowLog(ctx, partition, after, func(e model.LogEntry) {
+	err := b.Bus.FollowReleases(ctx, partition, after, func(e model.LogEntry) {
 		deliver(e)
 		if n++; n == b.after {
 			cancel()

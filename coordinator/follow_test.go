@@ -19,7 +19,7 @@ type cutOff struct {
 	followed atomic.Int64
 }
 
-func (b *cutOff) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
+func (b *cutOff) FollowReleases(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b.followed.Add(1)
@@ -30,7 +30,7 @@ func (b *cutOff) FollowLog(ctx context.Context, partition int, after uint64, del
 		case <-ctx.Done():
 		}
 	}()
-	return b.Bus.FollowLog(ctx, partition, after, deliver)
+	return b.Bus.FollowReleases(ctx, partition, after, deliver)
 }
 
 // A new subscription starts after what was released, not after what was read: the position must not pass a

@@ -13,12 +13,20 @@ import (
 // members are the JSON members that mark commits of interest to a coordinator. Quotes inside a JSON string
 // are escaped, so a commit without these has no sends and no such receipts, and need not be decoded; that is
 // true of most commits.
-var members = [][]byte{
-	[]byte(`"snd":[`), []byte(`"o":"refused"`), []byte(`"o":"failed"`), []byte(`"o":"cancelled"`), []byte(`"o":"expired"`),
-}
+var members = func() [][]byte {
+	list := [][]byte{[]byte(`"snd":[`)}
+	for _, o := range model.Outcomes {
+		if o.Notifies() || o.Lost() {
+			list = append(list, []byte(`"o":"`+string(o)+`"`))
+		}
+	}
+	return list
+}()
 
-func relevant(data []byte) bool {
-	return slices.ContainsFunc(members, func(member []byte) bool { return bytes.Contains(data, member) })
+// relevant reports whether a commit may be of interest to a coordinator. One that was appended with a note that it is not need not even be
+// searched.
+func relevant(e *model.LogEntry) bool {
+	return !e.Inert && slices.ContainsFunc(members, func(member []byte) bool { return bytes.Contains(e.Data, member) })
 }
 
 // read processes one log entry: it releases the sends to other spaces, notifies origins of
@@ -27,7 +35,7 @@ func (t *tail) read(ctx context.Context, p *progress, q *quarantine, e model.Log
 	if ctx.Err() != nil {
 		return nil // an entry before this one was not released
 	}
-	if relevant(e.Data) && !q.has(e.Space) {
+	if relevant(&e) && !q.has(e.Space) {
 		c, err := history.ReadCommit(ctx, p.bus, &e)
 		if _, is := errors.AsType[*model.UnreadableError](err); is {
 			t.setAside(p, q, e, err)

@@ -55,9 +55,9 @@ func inEpochOne(w *world) *world {
 	return w
 }
 
-func (b *rewinding) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
+func (b *rewinding) FollowReleases(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
 	if b.Epoch() > 0 {
-		return b.now().FollowLog(ctx, partition, after, deliver)
+		return b.now().FollowReleases(ctx, partition, after, deliver)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -69,7 +69,7 @@ func (b *rewinding) FollowLog(ctx context.Context, partition int, after uint64, 
 		case <-ctx.Done():
 		}
 	}()
-	err := b.now().FollowLog(ctx, partition, after, deliver)
+	err := b.now().FollowReleases(ctx, partition, after, deliver)
 	if b.Epoch() > 0 {
 		return b.why
 	}

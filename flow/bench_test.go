@@ -3,6 +3,7 @@ package flow_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ func BenchmarkActions(b *testing.B) {
 		shape             string
 		spaces, runs, per int
 	}{
-		{"sequence", 1, 1, 100}, {"sequence", 100, 1, 100}, {"fan", 1, 1, 1000}, {"fan", 100, 1, 100},
+		{"sequence", 1, 1, 100}, {"sequence", 64, 1, 10}, {"sequence", 100, 1, 100}, {"fan", 1, 1, 1000}, {"fan", 100, 1, 100},
 	} {
 		b.Run(fmt.Sprintf("%s/spaces=%d/each=%d", c.shape, c.spaces, c.per), func(b *testing.B) {
 			benchmarkActions(b, c.shape, c.spaces, c.per)
@@ -60,6 +61,8 @@ func benchmarkActions(b *testing.B, shape string, spaces, per int) {
 	defer d.Stop(context.Background())
 	round := 0
 	actions := 0
+	var before runtime.MemStats
+	runtime.ReadMemStats(&before)
 	for b.Loop() {
 		round++
 		var g errgroup.Group
@@ -79,5 +82,10 @@ func benchmarkActions(b *testing.B, shape string, spaces, per int) {
 		}
 		actions += spaces * per
 	}
+	var after runtime.MemStats
+	runtime.ReadMemStats(&after)
+	per1 := func(n uint64) float64 { return float64(n) / float64(actions) }
 	b.ReportMetric(float64(actions)/b.Elapsed().Seconds(), "actions/s")
+	b.ReportMetric(per1(after.Mallocs-before.Mallocs), "allocs/action")
+	b.ReportMetric(per1(after.TotalAlloc-before.TotalAlloc), "B/action")
 }

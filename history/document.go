@@ -17,19 +17,33 @@ import (
 func Read(ctx context.Context, bus port.Client, space, doc string) (d *replica.Document, err error) {
 	for {
 		epoch := bus.Epoch()
-		r := reading{bus, space, doc, func() error {
-			if bus.Epoch() != epoch {
-				return model.ErrRewound
-			}
-			return nil
-		}}
-		d, err = r.upToHead(ctx)
+		head, err := bus.Head(ctx, space) // the leader's: a replica that lags is read again
+		if err != nil {
+			d, err = nil, readError(doc, space, err)
+		} else {
+			d, err = readUpTo(ctx, bus, space, doc, head, epoch)
+		}
 		if !errors.Is(err, model.ErrRewound) || bus.Epoch() == epoch || ctx.Err() != nil {
-			break
+			return d, err
 		}
 	}
+}
+
+func readError(doc, space string, err error) error {
+	return fmt.Errorf("read %s of space %s: %w", doc, space, err)
+}
+
+// readUpTo reads a document at least up to a position of the log in an epoch of the store.
+func readUpTo(ctx context.Context, bus port.Client, space, doc string, head, epoch uint64) (*replica.Document, error) {
+	r := reading{bus, space, doc, func() error {
+		if bus.Epoch() != epoch {
+			return model.ErrRewound
+		}
+		return nil
+	}}
+	d, err := r.upTo(ctx, head)
 	if err != nil {
-		return nil, fmt.Errorf("read %s of space %s: %w", doc, space, err)
+		return nil, readError(doc, space, err)
 	}
 	return d, nil
 }
@@ -42,12 +56,8 @@ type reading struct {
 	holds func() error
 }
 
-// upToHead reads the document up to the head of the log at the time of the call.
-func (r *reading) upToHead(ctx context.Context) (d *replica.Document, err error) {
-	head, err := r.bus.Head(ctx, r.space) // the leader's: a replica that lags is read again
-	if err != nil {
-		return nil, err
-	}
+// upTo reads the document at least up to head.
+func (r *reading) upTo(ctx context.Context, head uint64) (d *replica.Document, err error) {
 	load := r.bus.LoadPart
 	err = OverGaps(ctx, r.space, func() error {
 		st, err := load(ctx, r.space, r.doc)

@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -54,12 +52,27 @@ type Watch struct {
 	// Watcher, if not "", makes the watch demand: it names the Lease that a call of Changes holds.
 	Watcher string
 	Logger  *slog.Logger
+	// Shared returns the commits of the space from a subscription that the watch shares with other readers of the process. head
+	// and epoch are those of the log and of the store at the time of the call. If it is nil, or returns nil, the watch has a subscription of its own.
+	Shared func(space, doc string, head, epoch uint64) (Feed, error)
 
 	begun    bool   // a value was delivered, or is known to the caller
 	absent   bool   // it was absent
 	revision uint64 // its revision
 	epoch    uint64 // of the store, at that time
 	rewound  bool   // the store has gone back since
+}
+
+// Feed are the commits of a space for one watch of a document.
+type Feed interface {
+	// Seen is the sequence after which commits are passed to Follow.
+	Seen() uint64
+	// Document returns the document as of Seen, nil if the feed does not know it. It is called once, before Follow.
+	Document() *replica.Document
+	// Follow passes the commits after Seen to take, in order and each once, until ctx ends or take returns an error, which is its own. It ends with
+	// model.ErrPurged rather than leave a commit out. It calls take in the goroutine of the caller.
+	Follow(ctx context.Context, take func(*model.LogEntry) error) error
+	Close()
 }
 
 // From makes the watch deliver only what is newer than a revision as of which the caller has the document.
@@ -74,11 +87,19 @@ func (w *Watch) Changes(ctx context.Context, deliver func(Change)) error {
 	if w.Watcher == "" {
 		return w.follow(ctx, deliver)
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	lease := Lease{Bus: w.Bus, Space: w.Space, Doc: w.Doc, Watcher: w.Watcher, Logger: w.Logger}
-	g.Go(func() error { return lease.Hold(ctx) })
-	g.Go(func() error { return w.follow(ctx, deliver) })
-	return g.Wait()
+	ended := make(chan struct{})
+	go func() { // ends with ctx
+		cancel(lease.Hold(ctx))
+		close(ended)
+	}()
+	defer func() { cancel(nil); <-ended }()
+	err := w.follow(ctx, deliver)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // rewoundPause is the pause before a watch reads a store again that has gone back.
@@ -122,7 +143,10 @@ func (w *Watch) deliverNewer(d *replica.Document, previous uint64, via *model.Tr
 // followOn follows the log until ctx ends or the log has a gap.
 func (w *Watch) followOn(ctx context.Context, deliver func(Change)) error {
 	epoch := w.Bus.Epoch()
-	d, err := Read(ctx, w.Bus, w.Space, w.Doc)
+	d, feed, err := w.begin(ctx, epoch)
+	if feed != nil {
+		defer feed.Close()
+	}
 	if err == nil && w.Bus.Epoch() != epoch {
 		err = model.ErrRewound // what was read may be lost
 	}
@@ -131,25 +155,58 @@ func (w *Watch) followOn(ctx context.Context, deliver func(Change)) error {
 	}
 	w.epoch = epoch
 	w.deliverNewer(d, 0, nil, model.Trace{}, deliver)
+	return w.commits(ctx, feed, d.Read, func(e *model.LogEntry) error {
+		before := d.Seq
+		var c *model.Commit
+		changed, err := d.Take(e, func() (_ *model.Commit, err error) {
+			c, err = ReadCommit(ctx, w.Bus, e)
+			return c, err
+		})
+		if changed {
+			w.deliverNewer(d, before, c.TrailOf(w.Doc), e.Trace, deliver)
+		}
+		return err
+	})
+}
+
+// begin reads the document, and returns the feed that continues from there, nil if the watch has to follow the log by itself.
+func (w *Watch) begin(ctx context.Context, epoch uint64) (*replica.Document, Feed, error) {
+	var feed Feed
+	var head uint64
+	var err error
+	if w.Shared != nil {
+		if head, err = w.Bus.Head(ctx, w.Space); err == nil {
+			feed, err = w.Shared(w.Space, w.Doc, head, epoch)
+		}
+		if err != nil {
+			return nil, nil, readError(w.Doc, w.Space, err)
+		}
+	}
+	if feed == nil {
+		d, err := Read(ctx, w.Bus, w.Space, w.Doc)
+		return d, nil, err
+	}
+	if d := feed.Document(); d != nil && d.Read >= head {
+		return d, feed, nil
+	}
+	d, err := readUpTo(ctx, w.Bus, w.Space, w.Doc, max(head, feed.Seen()), epoch)
+	return d, feed, err
+}
+
+// commits passes the commits after a sequence to take.
+func (w *Watch) commits(ctx context.Context, feed Feed, after uint64, take func(*model.LogEntry) error) error {
+	if feed != nil {
+		return feed.Follow(ctx, take)
+	}
 	var broken error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err = w.Bus.FollowSpace(ctx, w.Space, d.Read, func(e model.LogEntry) {
+	err := w.Bus.FollowSpace(ctx, w.Space, after, func(e model.LogEntry) {
 		if broken != nil {
 			return // later values would be ones that the document never had
 		}
-		before := d.Seq
-		var c *model.Commit
-		changed, err := d.Take(&e, func() (_ *model.Commit, err error) {
-			c, err = ReadCommit(ctx, w.Bus, &e)
-			return c, err
-		})
-		if err != nil {
-			broken = err
+		if broken = take(&e); broken != nil {
 			cancel()
-		}
-		if changed {
-			w.deliverNewer(d, before, c.TrailOf(w.Doc), e.Trace, deliver)
 		}
 	})
 	if broken != nil {

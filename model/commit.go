@@ -62,6 +62,23 @@ func (c *Commit) ID() string {
 	return fmt.Sprintf("%s/%d/%d", c.Runtime, c.Epoch, c.Attempt)
 }
 
+// IsInert reports whether the commit is nothing to coordinators: it sends nothing to other spaces, and ends no event in a way that its
+// origin gets a notice of, or that becomes a dead letter.
+func (c *Commit) IsInert() bool {
+	for i := range c.Txs {
+		tx := &c.Txs[i]
+		if rc := tx.Receipt; rc != nil && (rc.Outcome.Notifies() || rc.Outcome.Lost()) {
+			return false
+		}
+		for j := range tx.Sends {
+			if tx.Sends[j].To != c.Space {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // Tx is one transaction: the run of a handler (Receipt is set), of a node, or a write by the
 // application that hosts the space.
 type Tx struct {

@@ -25,6 +25,9 @@ var (
 // surrogate pair), a number beyond float64, nesting deeper than MaxDepth and anything after the value are
 // errors, which name the byte offset. The Value does not keep data alive.
 func ParseValue(data []byte) (Value, error) {
+	if v, is := quickValue(data); is {
+		return v, nil
+	}
 	p := parsers.get()
 	defer p.release()
 	v, err := p.document(data)

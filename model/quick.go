@@ -40,6 +40,15 @@ func quickCommit(data []byte) *Commit {
 	return c
 }
 
+// quickValue decodes a value, and returns false if the encoding is not that of Value.AppendJSON.
+func quickValue(data []byte) (Value, bool) {
+	q := quicks.get()
+	q.parser, q.data, q.at, q.other = parsers.get(), data, 0, false
+	defer q.done()
+	v := q.value(0)
+	return v, !q.other && q.at == len(data)
+}
+
 // done returns what was borrowed, without references to what was read.
 func (q *quick) done() {
 	q.release()

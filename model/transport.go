@@ -85,7 +85,9 @@ type Append struct {
 	// if the space has another last commit.
 	Expect uint64
 	Data   []byte
-	Trace  Trace
+	// Inert is Commit.IsInert. It is sent in a header, so that coordinators need not decode the commit.
+	Inert bool
+	Trace Trace
 	// Epoch is the bus's Epoch before anything of the space was read. The append fails in any other epoch, in
 	// which Expect may be the sequence of a different commit.
 	Epoch uint64
@@ -103,6 +105,8 @@ type LogEntry struct {
 	// Prev is the sequence of the previous commit of the space, 0 for the first one. That commit may have
 	// been purged since.
 	Prev uint64
+	// Inert is Append.Inert; false also for a commit of a version that did not note it.
+	Inert bool
 	// Trace is the context of the span of the append.
 	Trace Trace
 }

@@ -1,8 +1,11 @@
 package model
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
+	"unicode/utf8"
+	"unsafe"
 )
 
 // UnreadableError reports a stored message that a space cannot get past: it cannot be decoded, or does not
@@ -31,6 +34,23 @@ func (e *UnreadableError) Unwrap() error { return e.Reason }
 // Unreadable returns an UnreadableError about a commit.
 func (e *LogEntry) Unreadable(why error) *UnreadableError {
 	return &UnreadableError{Space: e.Space, Seq: e.Seq, Sum: SumOf(e.Data), Reason: why}
+}
+
+// IsKnownForm reports whether the entry begins like the commits that this program reads. Only in those is it known how texts are written.
+func (e *LogEntry) IsKnownForm() bool {
+	return bytes.HasPrefix(e.Data, knownForm) || bytes.HasPrefix(e.Data, knownRanged)
+}
+
+var knownForm, knownRanged = []byte(`{"v":1,`), []byte(`{"v":2,`)
+
+// MayName reports whether an entry of a known form may contain a text. It is cheaper than to decode the entry, and never wrong if it returns false.
+func (e *LogEntry) MayName(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			return true // it may be escaped
+		}
+	}
+	return bytes.Contains(e.Data, unsafe.Slice(unsafe.StringData(text), len(text)))
 }
 
 // Commit decodes the commit of an entry, and checks it against the subject and the id under which it was

@@ -12,6 +12,8 @@ type PartitionReader interface {
 	// FollowLog delivers the entries of all spaces of a partition after a sequence, existing and future ones.
 	// It omits purged entries.
 	FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error
+	// FollowReleases is FollowLog for a coordinator: entries that are Inert may have no Data.
+	FollowReleases(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error
 	// LogState returns the size of a partition's log, and the sequence up to which its entries are older than
 	// age by the server's clock. It asks the leader, and may be out of date.
 	LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error)

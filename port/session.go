@@ -92,6 +92,13 @@ func (s session) FollowLog(ctx context.Context, partition int, after uint64, del
 	return s.Bus.FollowLog(WithEpoch(ctx, s.epoch), partition, after, deliver)
 }
 
+func (s session) FollowReleases(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
+	if err := s.over(); err != nil {
+		return err
+	}
+	return s.Bus.FollowReleases(WithEpoch(ctx, s.epoch), partition, after, deliver)
+}
+
 func (s session) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
 	if err := s.over(); err != nil {
 		return err

@@ -2,10 +2,13 @@ package runs
 
 import (
 	"cmp"
+	"encoding/hex"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -22,8 +25,9 @@ const (
 	maxChildren = 256
 	// maxDue is the largest number of timers that fire in one transaction.
 	maxDue = 256
-	// pageBytes is the size from which on a page of records is full.
-	pageBytes = 48 << 10
+	// pageBytes is the size from which on a page of records is full. Adding a record copies the page's keys, so large pages are slow;
+	// many small ones make a space slow to load.
+	pageBytes = 8 << 10
 	// minSnapshot and maxSnapshot are the least size of records between two snapshots, and the largest size of a snapshot.
 	minSnapshot = 64 << 10
 	maxSnapshot = 96 << 10
@@ -50,6 +54,28 @@ type record struct {
 	// Resume lets the run go on from here, after later records were dropped.
 	Resume  *resume `json:"resume,omitzero"`
 	Started int     `json:"started,omitzero"`
+}
+
+// encode returns the text of a record. Nearly all report that a task is done, and need no reflection.
+func (rec *record) encode() ([]byte, error) {
+	done := rec.Done
+	if done == nil || *rec != (record{Now: rec.Now, Done: done, Started: rec.Started}) {
+		return json.Marshal(rec)
+	}
+	b := strconv.AppendInt([]byte(`{"now":`), rec.Now, 10)
+	b, err := jsontext.AppendQuote(append(b, `,"done":{"work":`...), done.Work)
+	if err != nil {
+		return nil, err
+	}
+	b = strconv.AppendInt(append(b, `,"attempt":`...), int64(done.Attempt), 10)
+	if done.Result != nil {
+		b = append(append(b, `,"result":`...), done.Result...)
+	}
+	b = append(b, '}')
+	if rec.Started != 0 {
+		b = strconv.AppendInt(append(b, `,"started":`...), int64(rec.Started), 10)
+	}
+	return append(b, '}'), nil
 }
 
 // driver is a run, and what its host has to know of it beside: which tasks wait for their turn, which are
@@ -116,9 +142,10 @@ func firstHash(version string, args jsontext.Value) string { return chain(versio
 // chain returns a hash of what a hash stands for, and a text behind it.
 func chain(hash string, text []byte) string {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(hash)) // never fails
+	_, _ = io.WriteString(h, hash) // never fails
 	_, _ = h.Write(text)
-	return fmt.Sprintf("%016x", h.Sum64())
+	var sum [8]byte
+	return hex.EncodeToString(h.Sum(sum[:0]))
 }
 
 func sizeOf(w *workflow.Work) int { return len(w.Args) + len(w.Named) + len(w.ID) + 100 }

@@ -155,7 +155,7 @@ func (h *host) entry(id string, doc model.Value, at head, rec *record) (e *entry
 func textOf(rec *record, p plan) string {
 	own := *rec
 	own.Started = len(p.start)
-	text, _ := json.Marshal(&own) // advance reports an error
+	text, _ := own.encode() // advance reports an error
 	return string(text)
 }
 
@@ -180,7 +180,7 @@ func (h *host) advance(e *entry, at head, rec *record) (err error) {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(rec)
+	text, err := rec.encode()
 	if err != nil {
 		return err
 	}
@@ -477,9 +477,10 @@ func taskInput(id string, w *workflow.Work) (model.Value, error) {
 	if err != nil {
 		return model.Value{}, err
 	}
-	fields := []model.Field{model.F("run", id), model.F("work", w.ID), model.F("attempt", w.Attempt), model.F("args", args), model.F("kwargs", named)}
+	fields := append(make([]model.Field, 0, 6), // in their order, which saves sorting them
+		model.F("args", args), model.F("attempt", w.Attempt), model.F("kwargs", named), model.F("run", id))
 	if w.Timeout > 0 {
 		fields = append(fields, model.F("timeout", w.Timeout))
 	}
-	return model.Object(fields...), nil
+	return model.Object(append(fields, model.F("work", w.ID))...), nil
 }

@@ -8,7 +8,7 @@ import (
 // Bounds of the steps that are kept, of runs that go on and of those that have ended.
 const (
 	// keptPages is the number of full pages of records that are kept before a snapshot.
-	keptPages = 8
+	keptPages = 48
 	// MaxSteps is the largest size of the steps of an ended run that are kept, in bytes; the oldest go.
 	MaxSteps = 512 << 10
 	// maxSteps is the largest size of the steps of all ended runs of a space; those of the runs that ended first go.

@@ -37,19 +37,19 @@ func (l *log) oldest() int {
 	return 0
 }
 
-// text returns the next record of a driver. It is on another page if a snapshot was made before it, which the
-// driver need not know of.
+// text returns the next record of a driver. It is on the next page if a snapshot was made before it, which the
+// driver need not know of, and on the page before if an earlier version has stored it, whose pages were larger.
 func (l *log) text(d *driver) (string, error) {
 	key := strconv.Itoa(d.n)
-	text, is := l.read(pageDoc(l.id, d.page)).Get(key).AsString()
-	if !is {
-		d.nextPage()
-		text, is = l.read(pageDoc(l.id, d.page)).Get(key).AsString()
+	for _, page := range [...]int{d.page, d.page + 1, d.page - 1} {
+		if text, is := l.read(pageDoc(l.id, page)).Get(key).AsString(); is {
+			if page != d.page {
+				d.page, d.size = page, 0
+			}
+			return text, nil
+		}
 	}
-	if !is {
-		return "", fmt.Errorf("record %d %w", d.n, errGone)
-	}
-	return text, nil
+	return "", fmt.Errorf("record %d %w", d.n, errGone)
 }
 
 // next returns the next record of a driver.

@@ -350,13 +350,15 @@ func (h *host) addLoad(action string, by int) {
 
 // dropRecords removes the records after those of a driver, up to a page, and a snapshot that has them.
 func (h *host) dropRecords(l *log, d *driver, page int) {
-	doc := pageDoc(l.id, d.page)
-	for n := d.n; d.size > 0 && !h.tx.Peek(doc, strconv.Itoa(n)).IsAbsent(); n++ {
-		h.tx.Delete(doc, strconv.Itoa(n))
-	}
 	first := d.page
 	if d.size > 0 {
 		first++
+	}
+	for page := d.page - 1; page < first; page++ { // the page before may go on if an earlier version has stored it, see log.text
+		doc := pageDoc(l.id, page)
+		for n := d.n; !h.tx.Peek(doc, strconv.Itoa(n)).IsAbsent(); n++ {
+			h.tx.Delete(doc, strconv.Itoa(n))
+		}
 	}
 	h.dropPages(l.id, first, page+1)
 	if text, is := h.tx.Peek(snapshotDoc(l.id)).AsString(); is {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -357,9 +356,8 @@ func TestReset_OfARunThatAnEarlierVersionHasBegun(t *testing.T) {
 			w.end("shaky", w.taskOf("shaky"))
 		}
 		if err := w.s.Write(func(tx *space.Tx) error {
-			text, _ := tx.Peek(snapshotDoc("r")).AsString()
-			for page := range 10 {
-				if n, err := restoreHead(text); err == nil && !tx.Peek(pageDoc("r", page), strconv.Itoa(n-1)).IsAbsent() || page == 0 {
+			for page := range 100 { // all are before the snapshot, which the last step has made
+				if !tx.Peek(pageDoc("r", page)).IsAbsent() {
 					tx.Delete(pageDoc("r", page))
 				}
 			}
@@ -379,6 +377,45 @@ func TestReset_OfARunThatAnEarlierVersionHasBegun(t *testing.T) {
 		w.operate(StreamReset, `{"run":"r","step":29}`)
 		if got := w.outcome("r"); got != "1" || len(w.log) != 2 {
 			t.Error(got, len(w.log))
+		}
+		w.clean()
+	})
+}
+
+// An earlier version has stored larger pages. Its runs go on, in pages of the present size, and a reset leaves nothing of what it drops.
+func TestReset_OfARunWithTheLargerPagesOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	restarts(t, func(t *testing.T, restart bool) {
+		w, s := unstable(t, restart, "    for i in range(12):\n        t = shaky(\"x\" * 3000)\n    return n")
+		w.start("r", "{}")
+		for range 8 {
+			w.end("shaky", w.taskOf("shaky"))
+		}
+		if err := w.s.Write(func(tx *space.Tx) error {
+			for page := 1; page < 100; page++ {
+				for key, text := range tx.Peek(pageDoc("r", page)).All() {
+					tx.Set(pageDoc("r", 0), text, key)
+				}
+				if !tx.Peek(pageDoc("r", page)).IsAbsent() {
+					tx.Delete(pageDoc("r", page))
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.begin()
+		w.perform()
+		s.failures = 0
+		if got := w.outcome("r"); got != "1" || w.s.Value(pageDoc("r", 0)).Len() < 9 {
+			t.Errorf("%s, with %d records on the first page", got, w.s.Value(pageDoc("r", 0)).Len())
+		}
+		if h := w.history("r"); !strings.HasPrefix(h, "gone 0") {
+			t.Errorf("%.100s", h)
+		}
+		w.operate(StreamReset, `{"run":"r","step":5}`)
+		if got := w.outcome("r"); got != "1" {
+			t.Error(got)
 		}
 		w.clean()
 	})

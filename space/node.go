@@ -419,5 +419,7 @@ func (n *node) noteRemote(d *doc) {
 type docValue struct {
 	doc   *doc
 	value model.Value
-	added int // upper bound of the bytes that the writes have added
+	// added is an upper bound of the bytes that the writes have added, or of the document if whole: then one has replaced it.
+	added int
+	whole bool
 }

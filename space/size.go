@@ -23,11 +23,19 @@ func (s *sizes) documentsFit(tx *transaction) error {
 	for i := range tx.attempt.Writes {
 		w := &tx.attempt.Writes[i]
 		if at := tx.place(s.graph.local(w.Doc)); at >= 0 {
-			tx.after[at].added += s.writtenSize(w)
+			v, size := &tx.after[at], s.writtenSize(w)
+			if len(w.Path) == 0 { // it replaces the document, whose size is known by that
+				v.whole, v.added = true, 0
+			}
+			v.added += size
 		}
 	}
 	for _, w := range tx.after {
-		if w.doc.measured && int(w.doc.sizeBound)+w.added <= s.most {
+		if w.whole && w.added <= s.most {
+			w.doc.sizeBound, w.doc.measured = int32(w.added), true
+			continue
+		}
+		if !w.whole && w.doc.measured && int(w.doc.sizeBound)+w.added <= s.most {
 			w.doc.sizeBound += int32(w.added)
 			continue
 		}

@@ -104,24 +104,27 @@ func TaskOf(key string, entry model.Value) Task {
 // noRoomForText replaces the error of a task that ended in a document without room for it.
 const noRoomForText = "its end was reported and could not be handled; the document of the tasks has no room for the reason, but the dead letter on their stream has it"
 
-// entry returns the task as it is stored. Fields of its own document say which one it is.
-func (t *Task) entry(own ...model.Field) model.Value {
-	fields := append(make([]model.Field, 0, 12), own...)
-	fields = append(fields, model.F("state", string(t.State)), model.F("n", t.N))
-	add := func(name string, v any, there bool) {
+// entry returns the task as it is stored. In a document of its own it says whose it is: action is "" for one in a document that tasks share.
+func (t *Task) entry(action string) model.Value {
+	fields := make([]model.Field, 0, 12) // in their order, which saves sorting them
+	add := func(name string, v model.Value, there bool) {
 		if there {
-			fields = append(fields, model.F(name, v))
+			fields = append(fields, model.Field{Key: name, Value: v})
 		}
 	}
+	add("action", model.String(action), action != "")
+	add("at", model.Int(t.At), t.At > 0)
+	add("attempts", model.Int(int64(t.Attempts)), t.Attempts > 0)
+	add("error", model.String(t.Err), t.Err != "")
 	add("in", t.In, !t.In.IsAbsent())
+	add("key", model.String(t.Key), action != "")
+	add("n", model.Int(t.N), true)
 	add("out", t.Out, !t.Out.IsAbsent())
-	add("error", t.Err, t.Err != "")
-	add("attempts", t.Attempts, t.Attempts > 0)
-	add("at", t.At, t.At > 0)
-	add("unhandled", t.Unhandled, t.Unhandled)
+	add("priority", model.Int(int64(t.Priority)), t.Priority != 0)
 	add("progress", t.Progress, t.State == TaskPending && !t.Progress.IsAbsent())
-	add("priority", t.Priority, t.Priority != 0)
-	add("since", t.Since, t.Since > 0 && t.State == TaskPending)
+	add("since", model.Int(t.Since), t.Since > 0 && t.State == TaskPending)
+	add("state", model.String(string(t.State)), true)
+	add("unhandled", model.Bool(t.Unhandled), t.Unhandled)
 	return model.Object(fields...)
 }
 
@@ -147,16 +150,17 @@ func (c *Completion) reports() bool { return c.Attempt > 0 || !c.Progress.IsAbse
 
 // Value returns the payload of the event that reports the completion.
 func (c *Completion) Value() model.Value {
-	fields := []model.Field{model.F("key", c.Key)}
-	add := func(name string, v any, there bool) {
+	fields := make([]model.Field, 0, 6) // in their order, which saves sorting them
+	add := func(name string, v model.Value, there bool) {
 		if there {
-			fields = append(fields, model.F(name, v))
+			fields = append(fields, model.Field{Key: name, Value: v})
 		}
 	}
-	add("n", c.N, c.N != 0)
+	add("attempt", model.Int(int64(c.Attempt)), c.Attempt != 0)
+	add("error", model.String(c.Err), c.Err != "")
+	add("key", model.String(c.Key), true)
+	add("n", model.Int(c.N), c.N != 0)
 	add("out", c.Out, !c.Out.IsAbsent())
-	add("error", c.Err, c.Err != "")
-	add("attempt", c.Attempt, c.Attempt != 0)
 	add("progress", c.Progress, !c.Progress.IsAbsent())
 	return model.Object(fields...)
 }

@@ -172,7 +172,7 @@ func TestApart_NoOtherCodeWritesThem(t *testing.T) {
 func TestApart_ADocumentWithAWrongNameIsNoTask(t *testing.T) {
 	t.Parallel()
 	task := Task{Key: "k", State: TaskPending, N: 1}
-	entry := task.entry(model.F("action", "work"), model.F("key", "k"))
+	entry := task.entry("work")
 	if action, got, is := TaskIn(model.TaskDoc("work", "k"), entry); !is || action != "work" || got.Key != "k" || got.State != TaskPending {
 		t.Errorf("it is %s %+v", action, got)
 	}

@@ -86,10 +86,10 @@ func (l *taskList) find(t *transaction, key string) (spot, Task) {
 // put stores a task.
 func (l *taskList) put(t *transaction, at *spot, task *Task) {
 	if at.own {
-		t.writeTask(at.doc, task.entry(model.F("action", l.name), model.F("key", task.Key)))
+		t.writeTask(at.doc, task.entry(l.name))
 		return
 	}
-	t.writeTask(at.doc, task.entry(), at.path...)
+	t.writeTask(at.doc, task.entry(""), at.path...)
 }
 
 // CancelTask cancels a task, unless it is done already. It reports whether it was pending. If a performer
@@ -267,7 +267,7 @@ func (h *Tx) RefreshTask(input, key string) {
 	was := a.task(t, key)
 	wanted, _ := t.peek(a.pending(), key).AsInt()
 	task := Task{State: TaskPending, N: a.nextN(t, max(was.N, wanted)), Out: was.Out}
-	t.writeTask(a.name, task.entry(), inTasks, key)
+	t.writeTask(a.name, task.entry(""), inTasks, key)
 	t.writeTask(a.pending(), model.Int(task.N), key)
 }
 

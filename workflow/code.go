@@ -189,17 +189,31 @@ func (r *Run) eval(c *Code, vars starlark.StringDict) (starlark.Value, error) {
 		}
 		args[i] = v
 	}
-	thread := &starlark.Thread{Name: p.Graph.Name, Print: silent}
-	thread.SetMaxExecutionSteps(max(maxSteps-r.steps, 1))
-	thread.SetLocal(memoryKey, &r.memory)
+	thread := r.takeThread()
+	before := thread.ExecutionSteps()
+	thread.SetMaxExecutionSteps(before + max(maxSteps-r.steps, 1))
 	v, err := starlark.Call(thread, p.code[c], args, nil)
-	if more := r.memory.take(stepBytes * int(thread.ExecutionSteps())); err == nil {
+	steps := thread.ExecutionSteps() - before
+	if err == nil {
+		r.thread = thread
+	}
+	if more := r.memory.take(stepBytes * int(steps)); err == nil {
 		err = more
 	}
-	if r.steps += thread.ExecutionSteps(); err != nil && r.steps >= maxSteps {
+	if r.steps += steps; err != nil && r.steps >= maxSteps {
 		err = &Failure{Name: LimitError, Message: fmt.Sprintf("line %d: more than %d operations without an action, a sleep or a wait", c.Line, maxSteps)}
 	}
 	return v, err
+}
+
+// takeThread returns the thread of the run, for one evaluation. One that fails does not return it: what has ended it is part of its state.
+func (r *Run) takeThread() *starlark.Thread {
+	thread := r.thread
+	if r.thread = nil; thread == nil {
+		thread = &starlark.Thread{Name: r.program.Graph.Name, Print: silent}
+		thread.SetLocal(memoryKey, &r.memory)
+	}
+	return thread
 }
 
 // silent is print in a workflow: code that may run again prints nothing.

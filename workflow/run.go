@@ -55,6 +55,8 @@ type Run struct {
 	undone  map[string]bool // work that was started in this step and is no longer needed
 	effects Effects
 	bug     error
+	// thread evaluates the code of the run; nil before the first evaluation, and during one.
+	thread *starlark.Thread
 }
 
 // frame is one call of a function.

@@ -111,6 +111,9 @@ func appendObject(b []byte, d *starlark.Dict, depth int) (_ []byte, err error) {
 
 // FromJSON is the inverse of ToJSON, except for tuples.
 func FromJSON(data jsontext.Value) (starlark.Value, error) {
+	if i, is := smallInt(string(data)); is {
+		return starlark.MakeInt64(i), nil
+	}
 	d := jsontext.NewDecoder(bytes.NewReader(data))
 	v, err := decodeValue(d)
 	if err != nil {
@@ -170,7 +173,20 @@ func decodeValue(d *jsontext.Decoder) (starlark.Value, error) {
 // maxDigits is the largest number of digits of an int in a result.
 const maxDigits = 1000
 
+// smallInt returns the number of a text that is nothing but an int of at most 18 digits.
+func smallInt(text string) (int64, bool) {
+	digits := strings.TrimPrefix(text, "-")
+	if len(digits) == 0 || len(digits) > 18 || digits[0] == '0' && len(text) > 1 {
+		return 0, false
+	}
+	i, err := strconv.ParseInt(text, 10, 64)
+	return i, err == nil && text[0] != '+'
+}
+
 func number(text string) (starlark.Value, error) {
+	if i, is := smallInt(text); is {
+		return starlark.MakeInt64(i), nil
+	}
 	if strings.ContainsAny(text, ".eE") {
 		f, err := strconv.ParseFloat(text, 64)
 		return starlark.Float(f), err

@@ -13,6 +13,8 @@ var followChecks = []check{
 	{"FollowSpace delivers the entries after its sequence and then new ones", followSpace},
 	{"FollowSpace leaves out the other spaces of the partition", followSpaceAlone},
 	{"FollowLog delivers all spaces of its partition in their common order", followLog},
+	{"every reader sees whether an entry is inert", inertEntries},
+	{"FollowReleases delivers every entry, and the data of those that are not inert, however many are", followReleases},
 	{"a sequence beyond the end is waited for", followFromTheFuture},
 	{"old and new entries join without a gap under load", followUnderLoad},
 	{"a long past is delivered whole and in order", followLongPast},
@@ -82,6 +84,80 @@ func followLog(w *world) {
 		w.equal("entries of "+s, of, w.log(c, s))
 	}
 	if err := c.FollowLog(w.ctx, partitions, 0, func(model.LogEntry) {}); err == nil || w.ctx.Err() != nil {
+		w.Errorf("following a partition that does not exist: %v, want an error", err)
+	}
+}
+
+func inertEntries(w *world) {
+	c := w.connect("a")
+	first := w.mustAppend(c, inert(cart, "a/0/1", 0))
+	w.mustAppend(c, commit(cart, "a/0/2", first))
+	want := []bool{true, false}
+	of := func(entries []model.LogEntry) (list []bool) {
+		for _, e := range entries {
+			list = append(list, e.Inert)
+		}
+		return list
+	}
+	w.equal("ReadLog", of(w.log(c, cart)), want)
+	ofSpace, ofLog := recordSpace(w, c, cart, 0), recordLog(w, c, 0, 0)
+	w.equal("FollowSpace", of(ofSpace.take(2)), want)
+	w.equal("FollowLog", of(ofLog.take(2)), want)
+	third := w.mustAppend(c, inert(cart, "a/0/3", first+1))
+	w.equal("new, by FollowSpace", ofSpace.next().Inert, true)
+	w.equal("new, by FollowLog", ofLog.next().Inert, true)
+	w.mustAppend(c, commit(cart, "a/0/4", third))
+	w.equal("the other, by FollowSpace", ofSpace.next().Inert, false)
+	w.equal("the other, by FollowLog", ofLog.next().Inert, false)
+}
+
+// inert is commit for an append that is inert.
+func inert(space, id string, expect uint64) model.Append {
+	a := commit(space, id, expect)
+	a.Inert = true
+	return a
+}
+
+// followReleases has stretches of inert entries that are long enough for a bus to leave out their data, with few others among them, and
+// then many.
+func followReleases(w *world) {
+	c := w.connect("a")
+	follow := func(after uint64) *recording[model.LogEntry] {
+		return record(w, func(ctx context.Context, deliver func(model.LogEntry)) error {
+			return c.FollowReleases(ctx, 0, after, deliver)
+		})
+	}
+	head, n := uint64(0), 0
+	add := func(isInert bool) {
+		n++
+		a := commit(cart, fmt.Sprintf("a/0/%d", n), head)
+		a.Inert = isInert
+		head = w.mustAppend(c, a)
+	}
+	r := follow(0)
+	for i := range 700 {
+		add(i%150 != 0 && i < 650)
+	}
+	for i := range 300 {
+		add(i != 290)
+	}
+	late := follow(700)
+	check := func(what string, got []model.LogEntry, after uint64) {
+		for i, e := range got {
+			seq := after + uint64(i) + 1
+			isInert := seq != 991 && (seq > 700 || (seq-1)%150 != 0 && seq <= 650)
+			if e.Seq != seq || e.Space != cart || e.ID != fmt.Sprintf("a/0/%d", seq) || e.Prev != seq-1 || e.Inert != isInert || e.Stored.IsZero() {
+				w.Fatalf("%s: entry %d is %+v", what, seq, e)
+			}
+			if string(e.Data) != "data of "+e.ID && !(isInert && len(e.Data) == 0) {
+				w.Fatalf("%s: the data of entry %d is %q", what, seq, e.Data)
+			}
+		}
+	}
+	check("from the start", r.take(1000), 0)
+	check("from a sequence", late.take(300), 700)
+	w.equal("beyond", append(entryIDs(r.rest()), entryIDs(late.rest())...), []string{})
+	if err := c.FollowReleases(w.ctx, partitions, 0, func(model.LogEntry) {}); err == nil || w.ctx.Err() != nil {
 		w.Errorf("following a partition that does not exist: %v, want an error", err)
 	}
 }

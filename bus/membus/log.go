@@ -23,7 +23,7 @@ func (s *logStore) Append(a model.Append) (uint64, error) {
 	if log.head(a.Space) != a.Expect {
 		return 0, model.ErrRefused
 	}
-	return log.add(model.LogEntry{Space: a.Space, ID: a.ID, Data: bytes.Clone(a.Data), Stored: s.time(), Prev: a.Expect, Trace: a.Trace}), nil
+	return log.add(model.LogEntry{Space: a.Space, ID: a.ID, Data: bytes.Clone(a.Data), Stored: s.time(), Prev: a.Expect, Inert: a.Inert, Trace: a.Trace}), nil
 }
 
 // Owned reports whether the entry that follows a.Expect is a itself, and returns its sequence. A client asks

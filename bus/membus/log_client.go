@@ -121,6 +121,16 @@ func (c *logClient) FollowLog(ctx context.Context, partition int, after uint64, 
 	return follow(ctx, c.client, Op{Label: "follow-log", Key: number(partition)}, after, look, entrySeq, deliver)
 }
 
+// FollowReleases is FollowLog without the data of inert entries.
+func (c *logClient) FollowReleases(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
+	return c.FollowLog(ctx, partition, after, func(e model.LogEntry) {
+		if e.Inert {
+			e.Data = nil
+		}
+		deliver(e)
+	})
+}
+
 // LogTail returns the last entries of a partition's log. See port.Log.
 func (c *logClient) LogTail(ctx context.Context, partition, n int) ([]model.LogEntry, error) {
 	if err := c.server.checkPartition(partition); err != nil {

@@ -123,6 +123,11 @@ func (o *Outage) FollowLog(ctx context.Context, partition int, after uint64, del
 	return o.follow(ctx, func(ctx context.Context) error { return o.Bus.FollowLog(ctx, partition, after, deliver) })
 }
 
+// FollowReleases ends with an outage.
+func (o *Outage) FollowReleases(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
+	return o.follow(ctx, func(ctx context.Context) error { return o.Bus.FollowReleases(ctx, partition, after, deliver) })
+}
+
 // LogState fails during an outage.
 func (o *Outage) LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error) {
 	return askOutage(o, func() (model.LogState, error) { return o.Bus.LogState(ctx, partition, age) })

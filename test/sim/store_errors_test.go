@@ -153,6 +153,12 @@ func (s *shaky) FollowSpace(ctx context.Context, space string, after uint64, del
 	return s.follow(ctx, "follow-space", space, "", func(ctx context.Context) error { return s.Bus.FollowSpace(ctx, space, after, deliver) })
 }
 
+func (s *shaky) FollowReleases(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
+	return s.follow(ctx, "follow-log", "", number(partition), func(ctx context.Context) error {
+		return s.Bus.FollowReleases(ctx, partition, after, deliver)
+	})
+}
+
 func (s *shaky) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
 	return s.follow(ctx, "follow-log", "", number(partition), func(ctx context.Context) error { return s.Bus.FollowLog(ctx, partition, after, deliver) })
 }

@@ -34,7 +34,7 @@ func (h *host) send(a *ledger.Append) {
 	}
 	h.gauge.sends(len(a.Data))
 	h.env.bus.Append(model.Append{
-		Space: h.space, ID: a.Commit.ID() + "/" + h.appends.nonce, Expect: a.Expect, Data: a.Data, Trace: trace,
+		Space: h.space, ID: a.Commit.ID() + "/" + h.appends.nonce, Expect: a.Expect, Data: a.Data, Inert: a.Commit.IsInert(), Trace: trace,
 	}, func(seq uint64, err error) {
 		end(seq, err)
 		h.call(func() { h.appended(a.Commit, seq, err) })

@@ -38,18 +38,19 @@ func TestSession_OfAnEarlierEpochChangesNothing(t *testing.T) {
 	}
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
-		"SaveState":    func() error { return s.SaveState(ctx, "s", nil, nil) },
-		"SavePosition": func() error { return s.SavePosition(ctx, 0, "lane", 1) },
-		"SaveAhead":    func() error { return s.SaveAhead(ctx, 0, model.Ahead{}) },
-		"MovePosition": func() error { return s.MovePosition(ctx, 0, "lane", 1) },
-		"PurgeState":   func() error { return s.PurgeState(ctx, "s", nil) },
-		"PurgeLog":     func() error { return s.PurgeLog(ctx, "s", 1) },
-		"PurgeLane":    func() error { _, err := s.PurgeLane(ctx, 0, 1, time.Hour); return err },
-		"FillLane":     func() error { return s.FillLane(ctx, 0, 1, nil) },
-		"StoreDead":    func() error { return s.StoreDead(ctx, nil) },
-		"FollowSpace":  func() error { return s.FollowSpace(ctx, "s", 0, nil) },
-		"FollowLog":    func() error { return s.FollowLog(ctx, 0, 0, nil) },
-		"FollowLane":   func() error { return s.FollowLane(ctx, 0, 0, nil) },
+		"SaveState":      func() error { return s.SaveState(ctx, "s", nil, nil) },
+		"SavePosition":   func() error { return s.SavePosition(ctx, 0, "lane", 1) },
+		"SaveAhead":      func() error { return s.SaveAhead(ctx, 0, model.Ahead{}) },
+		"MovePosition":   func() error { return s.MovePosition(ctx, 0, "lane", 1) },
+		"PurgeState":     func() error { return s.PurgeState(ctx, "s", nil) },
+		"PurgeLog":       func() error { return s.PurgeLog(ctx, "s", 1) },
+		"PurgeLane":      func() error { _, err := s.PurgeLane(ctx, 0, 1, time.Hour); return err },
+		"FillLane":       func() error { return s.FillLane(ctx, 0, 1, nil) },
+		"StoreDead":      func() error { return s.StoreDead(ctx, nil) },
+		"FollowSpace":    func() error { return s.FollowSpace(ctx, "s", 0, nil) },
+		"FollowLog":      func() error { return s.FollowLog(ctx, 0, 0, nil) },
+		"FollowReleases": func() error { return s.FollowReleases(ctx, 0, 0, nil) },
+		"FollowLane":     func() error { return s.FollowLane(ctx, 0, 0, nil) },
 	} {
 		if err := attempted(call); !errors.Is(err, model.ErrRewound) {
 			t.Errorf("%s: %v", name, err)

@@ -14,6 +14,7 @@ import (
 // libraries spell them differently.
 const (
 	HeaderCommit   = "Settle-Commit"   // Append.ID
+	HeaderRelease  = "Settle-Release"  // NothingToRelease, if Append.Inert
 	HeaderPosition = "Settle-Position" // Message.Position
 	HeaderTerm     = "Settle-Term"     // Message.Term
 	HeaderPrevTerm = "Settle-Prev-Term"
@@ -33,6 +34,9 @@ const (
 	// HeaderExpires is Message.Expires: milliseconds since 1970.
 	HeaderExpires = "Settle-Expires"
 )
+
+// NothingToRelease is the value of HeaderRelease of a commit that is nothing to coordinators. Without the header that is not known.
+const NothingToRelease = "none"
 
 // Headers that the server understands or adds.
 const (

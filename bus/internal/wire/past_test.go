@@ -122,7 +122,7 @@ func TestPast_AFollowerOfAnEarlierEpochEnds(t *testing.T) {
 	b := aLink()
 	b.Past.Note("LOG", Anchor{Seq: 7})
 	b.Past.isBack("LOG", Anchor{Seq: 7}, model.Rewind{Stream: "LOG", Known: 7, Found: "it ends at 5"})
-	f := newFollower(b, &Tail{Stream: "LOG"}, func(Delivery) {})
+	f := newFollower(b, &Tail{Stream: "LOG"}, func(Delivery) bool { return true })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := f.watch(ctx, make(chan struct{}), 0); !errors.Is(err, model.ErrRewound) {
@@ -171,7 +171,7 @@ func TestPublisher_AfterAReconnectItSendsAgain(t *testing.T) {
 // Every delivered message is compared with the stream after a disconnect.
 func TestPast_FollowedMessagesAreRemembered(t *testing.T) {
 	b := aLink()
-	f := newFollower(b, &Tail{Stream: "FOLLOWED"}, func(Delivery) {})
+	f := newFollower(b, &Tail{Stream: "FOLLOWED"}, func(Delivery) bool { return true })
 	f.receive(message(1))
 	if got := b.Past.Anchor("FOLLOWED").Seq; got != 100 {
 		t.Errorf("message %d of the followed stream is remembered, want 100", got)

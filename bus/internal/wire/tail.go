@@ -27,6 +27,10 @@ type Tail struct {
 	// Reached, if set, is called once when everything has been delivered that
 	// existed when the subscription began, or its replacement.
 	Reached func()
+	// Heads, if set, decides for each consumer whether it delivers messages without their data.
+	Heads func() bool
+	// Again, if set, is called after each delivery, and reports whether another consumer should continue, because Heads has changed.
+	Again func() bool
 }
 
 // Delivery is a message of a followed stream.
@@ -45,6 +49,9 @@ var errInterrupted = errors.New("consumer interrupted")
 // errReconnected: the same, and all streams are being compared.
 var errReconnected = fmt.Errorf("%w: the connection is another one", errInterrupted)
 
+// errReplaced: the consumer works, and another one is to continue.
+var errReplaced = fmt.Errorf("%w: another one delivers more, or less, of each message", errInterrupted)
+
 // Follow delivers a stream in order, each message once, until ctx ends, the bus is
 // stopped, the store was found to have gone back, or the stream has been missing for a while.
 // deliver is called from one goroutine at a time, and not after the return.
@@ -54,6 +61,11 @@ var errReconnected = fmt.Errorf("%w: the connection is another one", errInterrup
 // the way leaves a gap, and a consumer that is lost itself stops its
 // heartbeat. Flow control keeps the server from running ahead of deliver.
 func (s *Streams) Follow(ctx context.Context, t Tail, deliver func(Delivery)) error {
+	return s.FollowIf(ctx, t, func(d Delivery) bool { deliver(d); return true })
+}
+
+// FollowIf is Follow for a deliver that returns false if it could not take a message: that is delivered again, after a pause.
+func (s *Streams) FollowIf(ctx context.Context, t Tail, deliver func(Delivery) bool) error {
 	if s.Imported() {
 		return fmt.Errorf("follow stream %s: %w: that needs a user of the account that has the streams, such as one of the role backup or operator; this account imports them (`settle permissions`)", t.Stream, model.ErrForbidden)
 	}
@@ -62,7 +74,13 @@ func (s *Streams) Follow(ctx context.Context, t Tail, deliver func(Delivery)) er
 	for try := 1; ; try++ {
 		err := s.Steady(ctx, t.Stream, epoch)
 		if err == nil {
-			err = s.followOnce(ctx, &t, epoch, func(d Delivery) { try = 0; deliver(d) })
+			err = s.followOnce(ctx, &t, epoch, func(d Delivery) bool {
+				taken := deliver(d)
+				if taken {
+					try = 0
+				}
+				return taken
+			})
 		}
 		if over := s.Over(ctx); over != nil {
 			return over
@@ -70,7 +88,7 @@ func (s *Streams) Follow(ctx context.Context, t Tail, deliver func(Delivery)) er
 		if errors.Is(err, model.ErrRewound) {
 			return fmt.Errorf("follow stream %s: %w", t.Stream, err)
 		}
-		if !errors.Is(err, errReconnected) {
+		if !errors.Is(err, errReconnected) && !errors.Is(err, errReplaced) {
 			s.Suspect(t.Stream) // the consumer may have ended with the stream, and another stream be in its place
 		}
 		if gone.time(err) > s.Timing.GoneAfter {
@@ -104,7 +122,7 @@ func (a *absence) time(err error) time.Duration {
 }
 
 // followOnce subscribes with one consumer, until that is interrupted.
-func (s *Streams) followOnce(ctx context.Context, t *Tail, epoch uint64, deliver func(Delivery)) error {
+func (s *Streams) followOnce(ctx context.Context, t *Tail, epoch uint64, deliver func(Delivery) bool) error {
 	reconnected := s.Reconnects.Wait()
 	f := newFollower(s, t, deliver)
 	inbox := s.NC.NewInbox()
@@ -168,6 +186,7 @@ func (l *Link) tailConfig(t *Tail, inbox string) jetstream.ConsumerConfig {
 		InactiveThreshold: 10 * time.Second, // it is deleted after use; this is for a lost deletion
 		MemoryStorage:     true,
 		Replicas:          1,
+		HeadersOnly:       t.Heads != nil && t.Heads(),
 	}
 	switch {
 	case t.Latest && t.After == 0:
@@ -192,9 +211,10 @@ func (l *Link) DeleteTail(stream, consumer string) {
 type follower struct {
 	streams     *Streams
 	t           *Tail
-	deliver     func(Delivery)
-	interrupted chan struct{} // closed when the consumer is unreliable
+	deliver     func(Delivery) bool
+	interrupted chan struct{} // closed when the consumer is not used any more
 	once        sync.Once
+	replaced    bool // set before it is closed because of t.Again
 
 	mu        sync.Mutex // held during deliver
 	stopped   bool
@@ -203,7 +223,7 @@ type follower struct {
 	end       end
 }
 
-func newFollower(s *Streams, t *Tail, deliver func(Delivery)) *follower {
+func newFollower(s *Streams, t *Tail, deliver func(Delivery) bool) *follower {
 	f := &follower{streams: s, t: t, deliver: deliver, interrupted: make(chan struct{})}
 	if t.Latest && t.After == 0 {
 		f.end.subjects = map[string]bool{}
@@ -228,12 +248,19 @@ func (f *follower) receive(m *nats.Msg) {
 		f.interrupt()
 		return
 	}
-	f.nth, f.t.After = d.nth, d.Seq
 	f.streams.Past.Note(f.t.Stream, Anchor{Seq: d.Seq, Time: d.Time, Subject: d.Subject, Commit: Header(d.Header, HeaderCommit)})
-	f.deliver(d)
+	if !f.deliver(d) {
+		f.interrupt()
+		return
+	}
+	f.nth, f.t.After = d.nth, d.Seq
 	f.delivered = true
 	f.end.delivered(d)
 	f.perhapsReached()
+	if f.t.Again != nil && f.t.Again() {
+		f.replaced = true
+		f.interrupt()
+	}
 }
 
 // control answers flow control, after everything before it has been delivered,
@@ -288,6 +315,9 @@ func (f *follower) watch(ctx context.Context, reconnected <-chan struct{}, epoch
 		select {
 		case <-changed:
 		case <-f.interrupted:
+			if f.replaced {
+				return errReplaced
+			}
 			return errInterrupted
 		case <-reconnected:
 			return errReconnected

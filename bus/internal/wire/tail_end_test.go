@@ -18,7 +18,7 @@ type reading struct {
 
 func newReading() *reading {
 	r := &reading{}
-	r.follower = newFollower(aLink(), &Tail{Latest: true, Reached: func() { r.reached = true }}, func(Delivery) {})
+	r.follower = newFollower(aLink(), &Tail{Latest: true, Reached: func() { r.reached = true }}, func(Delivery) bool { return true })
 	return r
 }
 

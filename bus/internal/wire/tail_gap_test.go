@@ -11,7 +11,7 @@ import (
 // following returns a subscription that records what it has delivered.
 func following() (f *follower, got *[]uint64) {
 	got = &[]uint64{}
-	f = newFollower(aLink(), &Tail{}, func(d Delivery) { *got = append(*got, d.Seq) })
+	f = newFollower(aLink(), &Tail{}, func(d Delivery) bool { *got = append(*got, d.Seq); return true })
 	return f, got
 }
 
@@ -69,5 +69,31 @@ func TestFollow_AHeartbeatOfTheLastDeliveryIsNoGap(t *testing.T) {
 	f.receive(message(2))
 	if f.isInterrupted() || len(*got) != 2 {
 		t.Errorf("delivered %v, interrupted %v", *got, f.isInterrupted())
+	}
+}
+
+// A message that could not be taken is the first one of the next consumer.
+func TestFollower_AMessageThatIsNotTakenIsDeliveredAgain(t *testing.T) {
+	var tried []uint64
+	takes := true
+	f := newFollower(aLink(), &Tail{}, func(d Delivery) bool { tried = append(tried, d.Seq); return takes })
+	f.receive(message(1))
+	takes = false
+	f.receive(message(2))
+	f.receive(message(3))
+	if !f.isInterrupted() || f.t.After != 100 || !slices.Equal(tried, []uint64{100, 200}) {
+		t.Errorf("interrupted %v, after %d, tried %v", f.isInterrupted(), f.t.After, tried)
+	}
+}
+
+// When more or less of each message is wanted, another consumer continues behind the last message.
+func TestFollower_IsReplacedBehindTheMessageThatChangedWhatIsWanted(t *testing.T) {
+	var got []uint64
+	f := newFollower(aLink(), &Tail{Again: func() bool { return len(got) == 2 }}, func(d Delivery) bool { got = append(got, d.Seq); return true })
+	for n := range 3 {
+		f.receive(message(n + 1))
+	}
+	if !f.isInterrupted() || !f.replaced || f.t.After != 200 || !slices.Equal(got, []uint64{100, 200}) {
+		t.Errorf("interrupted %v, replaced %v, after %d, got %v", f.isInterrupted(), f.replaced, f.t.After, got)
 	}
 }
