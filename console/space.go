@@ -227,10 +227,14 @@ func (s *spaceView) load(ctx context.Context) (*shown, error) {
 	if !s.q.visitor.SeesSpace(s.space) {
 		return nil, &forbidden{fmt.Errorf("you may read no document of space %s", s.space)}
 	}
-	if err := s.read(ctx); err != nil {
+	var a *asked
+	err := atOnce(
+		func() error { return s.read(ctx) },
+		func() error { a = s.c.ask(ctx, s.space, s.q); return nil },
+	)
+	if err != nil {
 		return nil, err
 	}
-	a := s.c.ask(ctx, s.space, s.q)
 	lane, err := s.lane(ctx, a)
 	if err != nil {
 		return nil, err
