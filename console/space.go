@@ -281,7 +281,7 @@ func (s *spaceView) title(a *asked) (string, string) {
 	return s.space + " is well", "clean"
 }
 
-// manyAttempts is how many attempts at a task have failed when the title of its space says so.
+// manyAttempts is how many attempts at a task have failed when the title of its space names it.
 const manyAttempts = 3
 
 // failing returns a task that is tried again and again, nil if there is none.

@@ -35,8 +35,8 @@ type spans struct {
 	// stored returns when an event of the lane was stored, if that is known.
 	stored func(lane uint64) (time.Time, bool)
 	names  spanNames
-	// recordsAll is set once a span was recorded whose context says that it is not sampled: the sampler records what it does not sample,
-	// and contexts do not tell what it has left out.
+	// recordsAll is set once a span was recorded whose context is marked as not sampled: the sampler records what it does not sample,
+	// and the mark does not show what it has left out.
 	recordsAll bool
 
 	handle    trace.Span // of the running attempt, nil if there is none, or it is left out

@@ -317,7 +317,7 @@ func (j *judge) tasks() {
 		if told++; told > maxNamed {
 			continue
 		}
-		why, do := "What follows from its result waits.", "Mend what the action calls: the task is done then. `settle get "+a.Space+" "+a.Action+"` has the tasks; a handler can cancel one (`Cancel`)."
+		why, do := "What follows from its result waits.", "Repair what the action calls: the task is done then. `settle get "+a.Space+" "+a.Action+"` has the tasks; a handler can cancel one (`Cancel`)."
 		if a.GivenUp > 0 {
 			why, do = "Nothing follows from them: the program has no function for the ends of these tasks.", "`settle get "+a.Space+" "+a.Action+"` has the tasks for as long as the action keeps them; a handler can start them again (`Forget`, `Start`)."
 		}

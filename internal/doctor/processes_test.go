@@ -146,7 +146,7 @@ var fleets = []struct {
 		}
 		f.StuckCount = 400
 	}, Failure, "395 more stand still|`settle fleet` names the 20 oldest", ""},
-	{"a task that is tried again and again", failingTask(status.FailingAction{Attempts: 6, Since: noon.Add(-time.Minute)}), Warning, "! tasks space cart: task o1 of action charge is tried again after 6 failed attempts: closed What follows from its result waits.|Mend what the action calls", "none fails"},
+	{"a task that is tried again and again", failingTask(status.FailingAction{Attempts: 6, Since: noon.Add(-time.Minute)}), Warning, "! tasks space cart: task o1 of action charge is tried again after 6 failed attempts: closed What follows from its result waits.|Repair what the action calls", "none fails"},
 	{"a task that has just begun to fail", failingTask(status.FailingAction{Attempts: 3, Since: noon.Add(-29 * time.Second)}), OK, "✓ tasks none fails", "cart"},
 	{"a task that was given up", failingTask(status.FailingAction{Attempts: 3, GivenUp: 1}), Warning, "! tasks space cart: task o1 of action charge was given up after 3 attempts: closed|`settle get cart charge`", "none fails"},
 	{"a task that was given up, and whose program knows", failingTask(status.FailingAction{Attempts: 3, GivenUp: 2, Handled: true}), OK, "✓ tasks none fails that its program does not handle; handled within the last hour: space cart: 2 tasks of action charge were given up, the last of them o1", ""},

@@ -26,7 +26,7 @@ func (f *Fleet) Failing() (list []status.FailingAction, unnamed int) {
 	return list, unnamed
 }
 
-// FailingText says in a clause what becomes of the tasks of an action, and why.
+// FailingText returns a clause with the state of the tasks of an action, and the last error.
 func FailingText(a *status.FailingAction) string {
 	if a.GivenUp == 0 {
 		return fmt.Sprintf("task %s of action %s is tried again after %s: %s", a.Key, a.Action, display.Count(a.Attempts, "failed attempt"), display.FirstLine(a.Error))

@@ -146,7 +146,7 @@ func (w *Worker) explain(all []stalled, stored bool) []status.Stuck {
 	var telling sync.WaitGroup
 	for i := range all {
 		telling.Go(func() { // ends with ctx
-			if all[i].hear(ctx) && stored {
+			if all[i].awaitReport(ctx) && stored {
 				all[i].lookUp(ctx, w.bus)
 			}
 		})
@@ -179,8 +179,8 @@ func (f *stalled) ask() {
 	h.call(func() { says <- h.stuckAt() })
 }
 
-// hear waits for the loop's report. It returns false if that has not come in time.
-func (f *stalled) hear(ctx context.Context) bool {
+// awaitReport waits for the loop's report. It returns false if that has not come in time.
+func (f *stalled) awaitReport(ctx context.Context) bool {
 	if f.report == nil {
 		return true
 	}
