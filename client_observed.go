@@ -36,6 +36,15 @@ const (
 	sendFailed    = "failed"
 )
 
+// Options of all spans of a kind. The rest of their attributes is of those that are recorded.
+var (
+	sendSpans = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
+		telemetry.System.String("nats"), telemetry.Operation.String("send"), telemetry.Type.String("send"), telemetry.Template.String(telemetry.SendTemplate))}
+	callSpans    = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(telemetry.Operation.String("call"))}
+	receiveSpans = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
+		telemetry.System.String("nats"), telemetry.Operation.String("receive"), telemetry.Type.String("receive"), telemetry.Template.String(telemetry.LogTemplate))}
+)
+
 // send starts the span of a send and returns the trace context that travels with the event.
 func (o *observer) send(ctx context.Context, m *model.Message) (model.Trace, func(model.SendResult, error)) {
 	began := time.Time{}
@@ -45,11 +54,10 @@ func (o *observer) send(ctx context.Context, m *model.Message) (model.Trace, fun
 	if o.tracer == nil {
 		return telemetry.Of(ctx), func(r model.SendResult, err error) { o.sent(ctx, began, r, err) }
 	}
-	ctx, span := o.tracer.Start(ctx, "send "+m.Stream, trace.WithSpanKind(trace.SpanKindProducer),
-		trace.WithAttributes(
-			telemetry.System.String("nats"), telemetry.Operation.String("send"), telemetry.Type.String("send"),
-			telemetry.Template.String(telemetry.SendTemplate),
-			telemetry.Space.String(m.Space), telemetry.Stream.String(m.Stream), telemetry.MessageID.String(m.ID)))
+	ctx, span := o.tracer.Start(ctx, "send "+m.Stream, sendSpans...)
+	if span.IsRecording() {
+		span.SetAttributes(telemetry.Space.String(m.Space), telemetry.Stream.String(m.Stream), telemetry.MessageID.String(m.ID))
+	}
 	return telemetry.Of(ctx), func(r model.SendResult, err error) {
 		telemetry.End(span, err)
 		o.sent(ctx, began, r, err)
@@ -79,8 +87,9 @@ func (o *observer) call(ctx context.Context, e *Outgoing) (_ context.Context, en
 	began := time.Now()
 	span := trace.SpanFromContext(context.Background())
 	if o.tracer != nil {
-		ctx, span = o.tracer.Start(ctx, "call "+e.Stream, trace.WithSpanKind(trace.SpanKindInternal),
-			trace.WithAttributes(telemetry.Operation.String("call"), telemetry.Space.String(e.Space), telemetry.Stream.String(e.Stream)))
+		if ctx, span = o.tracer.Start(ctx, "call "+e.Stream, callSpans...); span.IsRecording() {
+			span.SetAttributes(telemetry.Space.String(e.Space), telemetry.Stream.String(e.Stream))
+		}
 	}
 	return ctx, func(rc *model.Receipt, err error) {
 		if rc != nil {
@@ -96,9 +105,11 @@ func (o *observer) receive(ctx context.Context, space string, key receipts.Key) 
 	if o.tracer == nil {
 		return func(*model.Tx, error) {}
 	}
-	_, span := o.tracer.Start(ctx, "receive "+key.Stream, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
-		telemetry.System.String("nats"), telemetry.Operation.String("receive"), telemetry.Type.String("receive"), telemetry.Template.String(telemetry.LogTemplate),
-		telemetry.Space.String(space), telemetry.Stream.String(key.Stream), telemetry.MessageID.String(key.ID)))
+	_, span := o.tracer.Start(ctx, "receive "+key.Stream, receiveSpans...)
+	if !span.IsRecording() {
+		return func(*model.Tx, error) {}
+	}
+	span.SetAttributes(telemetry.Space.String(space), telemetry.Stream.String(key.Stream), telemetry.MessageID.String(key.ID))
 	return func(tx *model.Tx, err error) {
 		if tx != nil {
 			if l, ok := telemetry.Link(tx.Trace); ok {

@@ -17,6 +17,7 @@ import (
 // hosting is the registry of deployed programs of a worker that hosts them.
 type hosting struct {
 	registry *program.Registry
+	usage    star.Usage
 	worker   atomic.Pointer[worker.Worker] // notified of changes once it exists
 	end      context.CancelFunc            // ends the programs' runs
 }
@@ -41,7 +42,7 @@ func (cfg *WorkerConfig) host(ctx context.Context, bus port.Bus) (*hosting, erro
 	h.registry, err = program.Open(ctx, records, program.Config{
 		Logger: logger.With("worker", cfg.ID), OnChange: h.refresh,
 		Compile: func(v *program.Version) (*space.Program, error) {
-			p, err := star.Compile(v.Source(), star.Options{Limits: cfg.Starlark, Context: within})
+			p, err := star.Compile(v.Source(), star.Options{Limits: cfg.Starlark, Context: within, Usage: &h.usage})
 			if err != nil {
 				return nil, err
 			}
@@ -53,6 +54,14 @@ func (cfg *WorkerConfig) host(ctx context.Context, bus port.Bus) (*hosting, erro
 		return nil, fmt.Errorf("start worker %s: %w", cfg.ID, err)
 	}
 	return h, nil
+}
+
+// used returns what the runs of deployed programs have used, nil if the worker hosts none.
+func (h *hosting) used() func() (steps, bytes uint64) {
+	if h == nil {
+		return nil
+	}
+	return h.usage.Read
 }
 
 // refresh makes the worker look up again which programs its spaces run.

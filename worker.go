@@ -107,7 +107,7 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.W
 		return nil, err
 	}
 	inner := cfg.inner()
-	inner.Access = rules
+	inner.Access, inner.Hosted = rules, hosted.used()
 	inner.Programs, inner.Host, inner.Version, inner.Connection = hosted.beside(programs), host, version, connection
 	events.programs = inner.Programs
 	w, err := worker.New(bus, inner)

@@ -57,8 +57,10 @@ func command(ctx context.Context, args []string) error {
 	switch {
 	case len(args) > 0 && args[0] == "small":
 		return small(ctx, args[1:], os.Stdout)
+	case len(args) > 0 && args[0] == "observed":
+		return observed(ctx, args[1:], os.Stdout)
 	case compareEngines == nil:
-		return errors.New("a program built with the tag counts has only the command small")
+		return errors.New("a program built with the tag counts has only the commands small and observed")
 	}
 	return compareEngines(ctx, args)
 }

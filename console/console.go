@@ -61,6 +61,8 @@ type Console struct {
 	shared *shared
 	memory *memory
 	trees  trees
+	// headStart is how long a browser waits for a page before it gets the beginning.
+	headStart time.Duration
 	// asks answers questions about spaces.
 	asks *questions.Client
 
@@ -99,7 +101,7 @@ func New(cfg Config) (*Console, error) {
 			c.stalls.note(&f.Partitions[i], f.At)
 		}
 	}
-	c.undo = undoTime
+	c.undo, c.headStart = undoTime, headStart
 	c.pages = append(allPages(), operatingPages()...)
 	var err error
 	if c.looks, err = newLooks(c); err != nil {

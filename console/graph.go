@@ -147,12 +147,21 @@ func (g *graphView) load(ctx context.Context) (*shown, error) {
 	if err := refuse(g.q.visitor.MayReadAll(g.space)); err != nil {
 		return nil, err
 	}
-	if err := g.read(ctx); err != nil {
+	var whole *questions.Graph
+	var unasked error
+	err := atOnce(
+		func() error { return g.read(ctx) },
+		func() error {
+			asking, cancel := context.WithTimeout(ctx, askPatience)
+			defer cancel()
+			whole, unasked = g.c.wholeGraph(asking, g.space, "", 0)
+			return nil
+		},
+	)
+	if err != nil {
 		return nil, err
 	}
-	asking, cancel := context.WithTimeout(ctx, askPatience)
-	whole, err := g.c.wholeGraph(asking, g.space, "", 0)
-	cancel()
+	err = unasked
 	out := &shown{Name: g.space + " graph", CLI: "settle graph " + g.space, Crumbs: []crumb{{"Spaces", "/spaces"}, {g.space, pathOf("spaces", g.space)}}}
 	sum := &graphSummary{}
 	why := g.q.Param("why")

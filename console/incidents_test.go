@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"html"
 	"net/http"
@@ -161,6 +162,33 @@ func TestIncident_AFailingAction(t *testing.T) {
 		t.Fatal(visible(text))
 	}
 	w.names(w.clicks("Workflows", "r1"), "r1 failed: Storm: the port is closed", "ship", "1100", "2 failed")
+}
+
+// A failing action outside of workflows: the overview names the action, its task and its error, whether it is tried again or was given up, and leads to
+// the tasks of the space. Where the program handles what was given up, nothing is wrong.
+func TestIncident_AnActionThatFailsAgainAndAgain(t *testing.T) {
+	p := office(nil)
+	closed := func(context.Context, string, int) (int, error) { return 0, errors.New("the port is closed") }
+	start := func(a settle.Action[int, int]) func(*settle.Tx, *settle.Event) (settle.Value, error) {
+		return func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			a.Start(tx, ev.ID, 1)
+			return settle.Value{}, nil
+		}
+	}
+	ship, sail, row := settle.NewAction[int, int]("ship"), settle.NewAction[int, int]("sail"), settle.NewAction[int, int]("row")
+	ship.Perform(p, closed, settle.Backoff(10*time.Millisecond, 10*time.Millisecond))
+	sail.Perform(p, closed, settle.Attempts(1))
+	row.Perform(p, closed, settle.Attempts(1))
+	row.Done(p, func(*settle.Tx, settle.Task[int, int]) error { return nil })
+	p.Handle("go", start(ship)).Handle("depart", start(sail)).Handle("leave", start(row))
+	w := operate(t, settle.Config{Programs: settle.Always(p)})
+	w.send("pier", "leave", "o3", nil)
+	w.names("/", "All is well", "task o3 of action row was given up after 1 attempt: the port is closed; its program handles that")
+	w.send("harbour", "go", "o1", nil)
+	w.names("/", "harbour: task o1 of action ship is tried again after", "the port is closed")
+	w.send("harbour", "depart", "o2", nil)
+	w.names("/", "2 things need attention", "task o2 of action sail was given up after 1 attempt: the port is closed")
+	w.names(w.clicks("harbour"), "ship o1 tried again", "failed attempts", "sail o2 failed", "the port is closed")
 }
 
 // A circle: the overview names the nodes that do not converge and the way round.

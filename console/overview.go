@@ -61,18 +61,26 @@ type cell struct {
 
 // overview loads the overview.
 func (c *Console) overview(ctx context.Context) (*shown, error) {
-	f, err := c.shared.Fleet(ctx, time.Second)
+	var f *fleet.Fleet
+	var t tally
+	err := atOnce(
+		func() (err error) { f, err = c.shared.Fleet(ctx, time.Second); return err },
+		func() error {
+			names, err := c.shared.Spaces(ctx, 5*time.Second)
+			t.Spaces = len(names)
+			return err
+		},
+		func() (err error) {
+			if t.Dead, err = c.shared.Dead(ctx, 5*time.Second); err != nil {
+				t.DeadText = err.Error()
+			}
+			return nil
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
-	names, err := c.shared.Spaces(ctx, 5*time.Second)
-	if err != nil {
-		return nil, err
-	}
-	t := tally{Fleet: f, Spaces: len(names)}
-	if t.Dead, err = c.shared.Dead(ctx, 5*time.Second); err != nil {
-		t.DeadText = err.Error()
-	}
+	t.Fleet = f
 	for i := range f.Workers {
 		w := &f.Workers[i]
 		if w.State == fleet.Here {
@@ -89,7 +97,7 @@ func (c *Console) overview(ctx context.Context) (*shown, error) {
 			t.Oldest = p.Oldest
 		}
 	}
-	list := concerns(f, &t, c.stalls.note)
+	list := concerns(f, c.shared.Stuck(ctx, f, stuckAge), &t, c.stalls.note)
 	s := &shown{CLI: "settle fleet", Name: "Overview"}
 	s.Title, s.State = health(f, &t, list)
 	shownList, more := list, 0
@@ -125,6 +133,7 @@ func health(f *fleet.Fleet, t *tally, list []concern) (title, state string) {
 	case t.Here == 0:
 		return "No worker answers", "failed"
 	}
+	list = slices.DeleteFunc(slices.Clone(list), func(c concern) bool { return c.State == "dormant" })
 	stuck := f.StuckCount
 	switch {
 	case stuck == 1:
@@ -149,7 +158,8 @@ func health(f *fleet.Fleet, t *tally, list []concern) (title, state string) {
 const maxDisallowed = 3
 
 // concerns lists what needs attention, the worst first. stalled returns since when no coordinator has processed anything of a partition.
-func concerns(f *fleet.Fleet, t *tally, stalled func(*fleet.Partition, time.Time) time.Time) (list []concern) {
+// all are the spaces that are stuck.
+func concerns(f *fleet.Fleet, all []fleet.Stuck, t *tally, stalled func(*fleet.Partition, time.Time) time.Time) (list []concern) {
 	add := func(c concern) { list = append(list, c) }
 	if len(f.Workers) == 0 {
 		add(concern{Key: "no worker", State: "failed", What: "workers", URL: "/fleet", Text: "none runs, and no event is handled", CLI: "spaceworker"})
@@ -175,7 +185,8 @@ func concerns(f *fleet.Fleet, t *tally, stalled func(*fleet.Partition, time.Time
 			})
 		}
 	}
-	list = append(list, stuckConcerns(f)...)
+	list = append(list, stuckConcerns(all, f.StuckCount)...)
+	list = append(list, failingConcerns(f)...)
 	for i := range f.Workers {
 		list = append(list, workerConcerns(&f.Workers[i])...)
 	}
@@ -207,12 +218,12 @@ func timeless(c *concern) int {
 const fewStuck = 3
 
 // stuckConcerns lists the spaces that are stuck: those with the same stream and reason, but for numbers, as one.
-func stuckConcerns(f *fleet.Fleet) (list []concern) {
+func stuckConcerns(stuck []fleet.Stuck, count int) (list []concern) {
 	type kind struct{ stream, cause, reason string }
 	alike := map[kind][]*fleet.Stuck{}
 	var kinds []kind
-	for i := range f.Stuck {
-		s := &f.Stuck[i]
+	for i := range stuck {
+		s := &stuck[i]
 		k := kind{s.Stream, s.Cause, causeOf(s.Reason)}
 		if alike[k] == nil {
 			kinds = append(kinds, k)
@@ -232,8 +243,32 @@ func stuckConcerns(f *fleet.Fleet) (list []concern) {
 		one.Text = "such as " + all[0].Space + ": " + one.Text
 		list = append(list, one)
 	}
-	if more := f.StuckCount - len(f.Stuck); more > 0 {
-		list = append(list, concern{Key: "stuck more", State: "parked", What: display.Count(more, "more space"), URL: stuckURL, Text: "are stuck, too: workers name only those that have been stuck for longest"})
+	if more := count - len(stuck); more > 0 {
+		list = append(list, concern{Key: "stuck more", State: "parked", What: display.Count(more, "more space"), URL: stuckURL, Text: "are stuck, too, and not named: some workers did not answer"})
+	}
+	return list
+}
+
+// failingConcerns lists the actions whose tasks fail. Tasks that were given up, and whose program handles that, are mentioned, and nothing is wrong.
+func failingConcerns(f *fleet.Fleet) (list []concern) {
+	all, unnamed := f.Failing()
+	for i := range all {
+		a := &all[i]
+		c := concern{
+			Key: "failing " + a.Space + " " + a.Action, State: "failed", What: a.Space, URL: pathOf("spaces", a.Space) + "#tasks", Text: fleet.FailingText(a), Since: a.At,
+			CLI: "settle get " + a.Space + " " + a.Action,
+		}
+		switch {
+		case a.GivenUp == 0:
+			c.State, c.Since = "parked", a.Since
+		case a.Handled:
+			c.State = "dormant"
+			c.Text += "; its program handles that"
+		}
+		list = append(list, c)
+	}
+	if unnamed > 0 {
+		list = append(list, concern{Key: "failing more", State: "failed", What: "tasks", URL: "/doctor", Text: "those of " + display.Count(unnamed, "more action") + " fail, too: workers name those that have failed last", CLI: "settle doctor"})
 	}
 	return list
 }

@@ -192,7 +192,32 @@ func (c *Console) servePage(w http.ResponseWriter, r *http.Request, p *page) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	now, err := t.current(ctx)
+	c.answerWith(ctx, w, r, t)
+}
+
+// headStart is how long a browser waits for a page before it gets the beginning. An answer that comes in that time has the status of what was read.
+// Console.headStart is it, but in tests.
+const headStart = 50 * time.Millisecond
+
+// answerWith answers with what a topic shows now. A browser that opens a page gets the beginning of it, what is around it, while that is read.
+func (c *Console) answerWith(ctx context.Context, w http.ResponseWriter, r *http.Request, t *topic) {
+	var now *version
+	var err error
+	read := make(chan struct{})
+	go func() { // ends with ctx at the latest, and is waited for
+		defer close(read)
+		now, err = t.current(ctx)
+	}()
+	if r.Header.Get("Sec-Fetch-Dest") == "document" {
+		timer := time.NewTimer(c.headStart)
+		defer timer.Stop()
+		select {
+		case <-read:
+		case <-timer.C:
+			w = c.looks.begin(w, r, t.page)
+		}
+	}
+	<-read
 	if err != nil {
 		c.fail(w, r, err)
 		return

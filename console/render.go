@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
@@ -133,6 +134,8 @@ type layout struct {
 	CLI                         string
 	Crumbs                      []crumb
 	Version                     string
+	// Reading is set for the beginning of a page that is sent before the page is read.
+	Reading bool
 }
 
 // body is what the template of a page gets.
@@ -218,26 +221,99 @@ func (l *looks) alone(w http.ResponseWriter, r *http.Request, code int, name str
 	l.send(w, r, code, at)
 }
 
+// begun is the answer to a request for a page whose beginning was sent: its status and its headers are those of a page that can be shown.
+type begun struct {
+	http.ResponseWriter
+	token string
+	z     *gzip.Writer // nil if the answer is not compressed
+	// notice is that of the page, which is taken once.
+	notice *notice
+}
+
+// WriteHeader does nothing: it is too late for another status.
+func (b *begun) WriteHeader(int) {}
+
+func (b *begun) Write(text []byte) (int, error) {
+	if b.z != nil {
+		return b.z.Write(text)
+	}
+	return b.ResponseWriter.Write(text)
+}
+
+// flush sends what was written.
+func (b *begun) flush() {
+	if b.z != nil {
+		_ = b.z.Flush() // the browser may be gone
+	}
+	_ = http.NewResponseController(b.ResponseWriter).Flush() // as above, or there is nothing to flush
+}
+
+// begin sends the beginning of a page: what is around it, which needs nothing of the deployment. The rest of the answer is sent through what it returns.
+func (l *looks) begin(w http.ResponseWriter, r *http.Request, p *page) http.ResponseWriter {
+	at := l.around(r, p)
+	at.Title, at.Reading = p.nav, true
+	if at.Title == "" {
+		at.Title = strings.ToUpper(p.name[:1]) + p.name[1:]
+	}
+	var text bytes.Buffer
+	if err := l.templates.ExecuteTemplate(&text, "layout-top", at); err != nil {
+		return w // the whole page fails
+	}
+	b := &begun{ResponseWriter: w, token: formToken(w, r), notice: at.Notice}
+	if pageHeaders(w, r) {
+		b.z, _ = gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
+	}
+	w.WriteHeader(http.StatusOK)
+	_, _ = b.Write(bytes.ReplaceAll(text.Bytes(), []byte(tokenMark), []byte(b.token))) // the browser may be gone
+	b.flush()
+	return b
+}
+
+// pageHeaders sets the headers of a page, and reports whether it is to be compressed.
+func pageHeaders(w http.ResponseWriter, r *http.Request) bool {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Add("Vary", "Accept, Cookie, Accept-Encoding")
+	small := strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
+	if small {
+		h.Set("Content-Encoding", "gzip")
+	}
+	return small
+}
+
+// sendRest sends the rest of a page that was begun.
+func (l *looks) sendRest(b *begun, at *layout) {
+	at.Notice = cmp.Or(at.Notice, b.notice)
+	var text bytes.Buffer
+	if err := l.templates.ExecuteTemplate(&text, "layout-rest", at); err != nil {
+		l.c.log.Error("render a page of the console", "error", err)
+	}
+	_, _ = b.Write(bytes.ReplaceAll(text.Bytes(), []byte(tokenMark), []byte(b.token))) // the browser may be gone
+	if b.z != nil {
+		_ = b.z.Close() // as above
+	}
+}
+
 // send sends a page, with the token of the browser in its forms.
 func (l *looks) send(w http.ResponseWriter, r *http.Request, code int, at *layout) {
+	if b, is := w.(*begun); is {
+		l.sendRest(b, at)
+		return
+	}
 	var b bytes.Buffer
 	if err := l.templates.ExecuteTemplate(&b, "layout", at); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	html := bytes.ReplaceAll(b.Bytes(), []byte(tokenMark), []byte(formToken(w, r)))
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Add("Vary", "Accept, Cookie, Accept-Encoding")
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		h.Set("Content-Encoding", "gzip")
-		w.WriteHeader(code)
+	small := pageHeaders(w, r)
+	w.WriteHeader(code)
+	if small {
 		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
 		_, _ = z.Write(html)                           // the browser may be gone
 		_ = z.Close()
 		return
 	}
-	w.WriteHeader(code)
 	_, _ = w.Write(html) // the browser may be gone
 }
 
@@ -279,7 +355,8 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	text := textOf(err)
-	if code == http.StatusServiceUnavailable && r.Method == http.MethodGet {
+	_, late := w.(*begun)
+	if code == http.StatusServiceUnavailable && r.Method == http.MethodGet && !late {
 		w.Header().Set("Refresh", refreshAfter)
 		text += ". The page is loaded again every " + refreshAfter + " seconds"
 	}

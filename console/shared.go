@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/settlehq/settle/history"
@@ -13,6 +14,7 @@ import (
 type shared struct {
 	bus    Bus
 	fleet  cached[*fleet.Fleet]
+	stuck  cached[[]fleet.Stuck]
 	spaces cached[[]string]
 	dead   cached[history.DeadCounts]
 	rules  cached[*program.Table]
@@ -21,7 +23,7 @@ type shared struct {
 }
 
 func newShared(bus Bus) *shared {
-	return &shared{bus: bus, fleet: newCached[*fleet.Fleet](), spaces: newCached[[]string](), dead: newCached[history.DeadCounts](), rules: newCached[*program.Table]()}
+	return &shared{bus: bus, fleet: newCached[*fleet.Fleet](), stuck: newCached[[]fleet.Stuck](), spaces: newCached[[]string](), dead: newCached[history.DeadCounts](), rules: newCached[*program.Table]()}
 }
 
 // Fleet returns the processes and partitions, not older than age.
@@ -33,6 +35,18 @@ func (s *shared) Fleet(ctx context.Context, age time.Duration) (*fleet.Fleet, er
 		}
 		return f, err
 	})
+}
+
+// Stuck returns all spaces that are stuck, the oldest first: if f does not name all, as of a moment not longer ago than age.
+func (s *shared) Stuck(ctx context.Context, f *fleet.Fleet, age time.Duration) []fleet.Stuck {
+	if f.StuckCount <= len(f.Stuck) {
+		return f.Stuck
+	}
+	all, err := s.stuck.get(ctx, age, func(ctx context.Context) ([]fleet.Stuck, error) { return f.AllStuck(ctx, s.bus), ctx.Err() })
+	if err != nil || len(all) < len(f.Stuck) {
+		return f.Stuck
+	}
+	return all
 }
 
 // Spaces returns the names of all spaces, sorted, not older than age. A partition that cannot be read lacks its spaces.
@@ -54,6 +68,22 @@ func (s *shared) Dead(ctx context.Context, age time.Duration) (history.DeadCount
 // Rules returns which program each space runs.
 func (s *shared) Rules(ctx context.Context, age time.Duration) (*program.Table, error) {
 	return s.rules.get(ctx, age, func(ctx context.Context) (*program.Table, error) { return program.Rules(ctx, s.bus) })
+}
+
+// atOnce calls functions that read side by side, and returns the error of the first of them that has one.
+func atOnce(reads ...func() error) error {
+	errs := make([]error, len(reads))
+	var all sync.WaitGroup
+	for i, read := range reads {
+		all.Go(func() { errs[i] = read() }) // ends with the context of the reading
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readPatience bounds one reading.

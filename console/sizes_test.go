@@ -2,6 +2,9 @@ package console
 
 import (
 	"fmt"
+	"io"
+	"math"
+	"net/http"
 	"regexp"
 	"runtime"
 	"slices"
@@ -171,6 +174,22 @@ func TestSpaces_TenThousand(t *testing.T) {
 	w.want("/spaces?state=stuck", 200, "1–20 of 20")
 	w.want("/spaces?page=999", 200, "9,901–10,000 of 10,000")
 	w.want("/spaces?q=nothing", 200, "No space is called")
+
+	// The workers name the others when they are asked: then each is listed, found, and part of one line on the overview.
+	all := slices.Clone(f.Stuck)
+	for i := range 480 {
+		all = append(all, fleet.Stuck{Stuck: status.Stuck{Space: names[i*20+3], Cause: status.CauseRetry, Reason: "no light", Since: time.Now()}})
+	}
+	w.c.shared.stuck.value, w.c.shared.stuck.at = all, later
+	w.c.hub.stale()
+	text = w.want("/spaces", 200, "500 spaces are stuck", "stuck 500", "well 9,500")
+	if strings.Contains(text, "not named") {
+		t.Error("the page says that some are not named")
+	}
+	w.want("/spaces?state=stuck", 200, "1–100 of 500")
+	w.want("/spaces?page=5", 200, "tenant-09583 stuck no light")
+	w.want("/spaces?q=tenant-00983", 200, "1 space is stuck", "tenant-00983 stuck no light")
+	w.want("/", 200, "500 spaces are stuck", "500 spaces such as tenant-00007: no light")
 }
 
 var spaceRows = regexp.MustCompile(`(?s)<tr id="s-([^"]+)".*?</tr>`)
@@ -246,6 +265,58 @@ func TestSpace_ManySendsAreOneLine(t *testing.T) {
 	}
 }
 
+// A browser that opens a page gets the beginning while the deployment is read: it paints what is around the page, and needs no more for that than the style sheet.
+// Others get an answer with the status of what was read.
+func TestPage_ABrowserGetsTheBeginningWhileThePageIsRead(t *testing.T) {
+	w := start(t, 1, gateway.Config{})
+	w.fill("a")
+	w.until("/spaces/a", "count 2")
+	w.c.headStart = 0
+	for _, c := range []struct {
+		path, says, status string
+		browser            bool
+	}{
+		{"/spaces/a/documents/count", "count is 2", "200 OK", true},
+		{"/spaces/nowhere", "There is no space nowhere", "200 OK", true}, // it was begun before that was known
+		{"/spaces/nowhere/graph", "There is no space nowhere", "404 Not Found", false},
+	} {
+		hold := make(chan struct{})
+		w.hold.Store(&hold)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.base+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.browser {
+			r.Header.Set("Sec-Fetch-Dest", "document")
+		} else {
+			close(hold) // or there would be no answer
+		}
+		answer, err := w.http.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := ""
+		if c.browser {
+			for buffer := make([]byte, 1<<10); !strings.Contains(begin, "Reading the deployment"); {
+				n, err := answer.Body.Read(buffer)
+				if begin += string(buffer[:n]); err != nil {
+					t.Fatalf("%s ends with %q: %v", c.path, begin, err)
+				}
+			}
+			if !strings.Contains(begin, `rel="stylesheet"`) || !strings.Contains(begin, "</nav>") || strings.Contains(begin, "<main") {
+				t.Errorf("%s begins with %s", c.path, begin)
+			}
+			close(hold)
+		}
+		rest, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		text := begin + string(rest)
+		if err != nil || answer.Status != c.status || !strings.Contains(visible(text), c.says) || strings.Count(text, "<main") != 1 || !strings.HasSuffix(strings.TrimSpace(text), "</html>") {
+			t.Errorf("%s: %s %v\n%s", c.path, answer.Status, err, text)
+		}
+	}
+}
+
 // A page refers to one style sheet, one script that holds nothing up, and an icon, all of its own host; together they are small, and a browser may
 // keep them.
 func TestAssets_AreFewAndSmall(t *testing.T) {
@@ -279,3 +350,30 @@ func TestAssets_AreFewAndSmall(t *testing.T) {
 
 // loads finds what a page loads.
 var loads = regexp.MustCompile(`<(link|script|img|iframe|video|object)\b[^>]*(?:src|href)="([^"]*)"[^>]*>`)
+
+// A page asks the deployment few questions: messages to servers and to workers, by a console that has asked nothing before.
+func TestPages_AskLittle(t *testing.T) {
+	w := start(t, 1, gateway.Config{})
+	w.fill("a")
+	w.until("/spaces/a", "count 2")
+	asks := func(path string) (least uint64) {
+		least = math.MaxUint64
+		for range 3 { // what the deployment does beside it only adds
+			w.c.Close()
+			w.http.CloseIdleConnections()
+			w.serve(gateway.Config{})
+			w.c.memory.running = true // without samples, which are taken beside the pages
+			before := w.d.Bus().Conn().Stats().OutMsgs
+			w.want(path, 200)
+			least = min(least, w.d.Bus().Conn().Stats().OutMsgs-before)
+		}
+		return least
+	}
+	for path, most := range map[string]uint64{ // any order: the pages are independent
+		"/": 45, "/spaces": 45, "/spaces/a": 50, "/spaces/a/documents/count": 25, "/spaces/a/graph": 20, "/spaces/a/events/add/a1": 22, "/workflows": 14, "/fleet": 35, "/dead": 40,
+	} {
+		if n := asks(path); n == 0 || n > most {
+			t.Errorf("%s asks %d times, and may %d times", path, n, most)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/questions"
 	"github.com/settlehq/settle/replica"
+	"github.com/settlehq/settle/space"
 )
 
 func spacePage() page {
@@ -227,10 +228,14 @@ func (s *spaceView) load(ctx context.Context) (*shown, error) {
 	if !s.q.visitor.SeesSpace(s.space) {
 		return nil, &forbidden{fmt.Errorf("you may read no document of space %s", s.space)}
 	}
-	if err := s.read(ctx); err != nil {
+	var a *asked
+	err := atOnce(
+		func() error { return s.read(ctx) },
+		func() error { a = s.c.ask(ctx, s.space, s.q); return nil },
+	)
+	if err != nil {
 		return nil, err
 	}
-	a := s.c.ask(ctx, s.space, s.q)
 	lane, err := s.lane(ctx, a)
 	if err != nil {
 		return nil, err
@@ -253,6 +258,7 @@ func (s *spaceView) load(ctx context.Context) (*shown, error) {
 
 // title says how the space is.
 func (s *spaceView) title(a *asked) (string, string) {
+	failing := s.failing()
 	switch {
 	case a.Lane == nil && a.LaneError != "" && s.q.visitor.MayReadAll(s.space) == nil:
 		return s.space + ": no worker answers", "failed"
@@ -267,10 +273,26 @@ func (s *spaceView) title(a *asked) (string, string) {
 		return fmt.Sprintf("%s does not converge: %s", s.space, display.Count(len(a.Graph.Unsettled), "node")), "invalid"
 	case a.Lane.State == questions.Running:
 		return s.space + " is running code", "running"
+	case failing != nil:
+		return fmt.Sprintf("%s: task %s of %s is tried again", s.space, cut(failing.Key, 40), failing.Action), "parked"
 	case a.Lane.State == questions.Asleep:
 		return s.space + " is well, and asleep", "clean"
 	}
 	return s.space + " is well", "clean"
+}
+
+// manyAttempts is how many attempts at a task have failed when the title of its space names it.
+const manyAttempts = 3
+
+// failing returns a task that is tried again and again, nil if there is none.
+func (s *spaceView) failing() *taskRow {
+	rows := s.tasks().Rows
+	for i := range rows {
+		if rows[i].State == space.TaskPending && rows[i].Attempts >= manyAttempts {
+			return &rows[i]
+		}
+	}
+	return nil
 }
 
 // tab is a page of a space.

@@ -51,7 +51,7 @@ type spacesData struct {
 	From, To         int
 	Filters          []filter
 	Hosted, Deployed bool
-	// Unnamed is how many spaces are stuck besides those in the list, which are all that the workers name.
+	// Unnamed is how many spaces are stuck besides those in the list: some of their workers did not answer.
 	Unnamed int
 }
 
@@ -64,20 +64,25 @@ type filter struct {
 
 // spaces loads the list of spaces.
 func (c *Console) spaces(ctx context.Context, q *query) (*shown, error) {
-	names, err := c.shared.Spaces(ctx, 2*time.Second)
+	var names []string
+	var f *fleet.Fleet
+	var rules *program.Table
+	err := atOnce(
+		func() (err error) { names, err = c.shared.Spaces(ctx, 2*time.Second); return err },
+		func() (err error) { f, err = c.shared.Fleet(ctx, 2*time.Second); return err },
+		func() (err error) {
+			if rules, err = c.shared.Rules(ctx, 5*time.Second); err != nil {
+				rules = nil // the list is complete without it
+			}
+			return nil
+		},
+	)
 	if err != nil {
 		return nil, err
-	}
-	f, err := c.shared.Fleet(ctx, 2*time.Second)
-	if err != nil {
-		return nil, err
-	}
-	rules, err := c.shared.Rules(ctx, 5*time.Second)
-	if err != nil {
-		rules = nil // the list is complete without it
 	}
 	text := strings.ToLower(strings.TrimSpace(q.Param("q")))
-	marks := markedSpaces(f)
+	all := c.shared.Stuck(ctx, f, stuckAge)
+	marks := markedSpaces(f, all)
 	d := &spacesData{Query: q.Param("q"), State: q.Param("state")}
 	counts := map[string]int{}
 	var found []spaceRow
@@ -101,7 +106,7 @@ func (c *Console) spaces(ctx context.Context, q *query) (*shown, error) {
 		found = append(found, row)
 	}
 	if q.visitor.SeesDeployment() == nil && text == "" {
-		d.Unnamed = max(0, f.StuckCount-len(f.Stuck))
+		d.Unnamed = max(0, f.StuckCount-max(len(f.Stuck), len(all)))
 		counts["stuck"] += d.Unnamed
 		counts["well"] = max(0, counts["well"]-d.Unnamed)
 	}
@@ -136,8 +141,11 @@ func rank(r *spaceRow) int {
 	return slices.Index([]string{"stuck", "does not converge", "late", "busy", "well"}, r.Word)
 }
 
-// markedSpaces returns the spaces that processes report to be other than well.
-func markedSpaces(f *fleet.Fleet) map[string]spaceRow {
+// stuckAge is how old the list of all stuck spaces may be, if there are more than workers name anyway.
+const stuckAge = 5 * time.Second
+
+// markedSpaces returns the spaces that processes report to be other than well; stuck are those that are stuck.
+func markedSpaces(f *fleet.Fleet, stuck []fleet.Stuck) map[string]spaceRow {
 	all := map[string]spaceRow{}
 	for i := range f.Workers {
 		fig := f.Workers[i].Figures
@@ -158,8 +166,8 @@ func markedSpaces(f *fleet.Fleet) map[string]spaceRow {
 			all[u.Space] = spaceRow{State: "invalid", Word: "does not converge", Text: u.Round(), Since: u.Since}
 		}
 	}
-	for i := range f.Stuck {
-		s := &f.Stuck[i]
+	for i := range stuck {
+		s := &stuck[i]
 		all[s.Space] = spaceRow{State: stateOfCause(s.Cause), Word: "stuck", Text: s.Reason, Since: s.Since}
 	}
 	return all

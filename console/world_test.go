@@ -72,6 +72,8 @@ type world struct {
 	// reads counts the readings of heads of logs, and slow, if not nil, holds back what is written to requests with the header X-Slow.
 	reads atomic.Int64
 	slow  chan struct{}
+	// hold, if not nil, holds these readings up until it is closed.
+	hold atomic.Pointer[chan struct{}]
 }
 
 // counted counts what a console reads.
@@ -83,6 +85,9 @@ type counted struct {
 // Head counts the readings of a space: a page of a space has one for each load.
 func (c counted) Head(ctx context.Context, space string) (uint64, error) {
 	c.w.reads.Add(1)
+	if hold := c.w.hold.Load(); hold != nil {
+		<-*hold
+	}
 	return c.Bus.Head(ctx, space)
 }
 

@@ -50,6 +50,9 @@ type Figures struct {
 	// of all of them.
 	Unsettled      []Unsettled `json:"unsettled,omitzero"`
 	UnsettledCount int         `json:"unsettled_count,omitzero"`
+	// Failing are the actions whose tasks fail, those that have failed last first, at most 20; FailingCount is the number of all of them.
+	Failing      []FailingAction `json:"failing,omitzero"`
+	FailingCount int             `json:"failing_count,omitzero"`
 	// Missed are the newest jobs known to this worker whose times were passed over because no worker ran when
 	// they were due.
 	Missed []Missed `json:"missed,omitzero"`
@@ -119,6 +122,32 @@ type Partition struct {
 	Aside int    `json:"aside,omitzero"`
 }
 
+// Question is what a request at an Endpoint may ask for instead of the Figures. A worker of an earlier version answers with its Figures.
+type Question struct {
+	Stuck *StuckQuery `json:"stuck,omitzero"`
+}
+
+// StuckQuery asks for a page of all stuck spaces of a worker, in the order of the time since which they have been stuck, and of their names: those behind a
+// space that has been stuck since a time. Its zero value asks for the first page.
+type StuckQuery struct {
+	Since time.Time `json:"since,omitzero"`
+	Space string    `json:"space,omitzero"`
+}
+
+// Behind reports whether s is behind the place of the query.
+func (q *StuckQuery) Behind(s *Stuck) bool {
+	return s.Since.After(q.Since) || s.Since.Equal(q.Since) && s.Space > q.Space
+}
+
+// StuckPage is the answer to a StuckQuery. Stored times of events are left out.
+type StuckPage struct {
+	// Paged is set: an answer of an earlier version, which has Figures, lacks it.
+	Paged bool    `json:"paged"`
+	Stuck []Stuck `json:"stuck"`
+	// More reports that there are more behind the last one.
+	More bool `json:"more,omitzero"`
+}
+
 // Endpoint returns the endpoint at which a worker answers with its Figures.
 func Endpoint(id string) string { return "worker-" + id }
 
@@ -174,14 +203,28 @@ var binary = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum.Sum(nil))[:12]
 })
 
+// Source is what a process answers with.
+type Source struct {
+	Figures func() Figures
+	Stuck   func(StuckQuery) StuckPage
+}
+
+func (s *Source) answer(request []byte) ([]byte, error) {
+	var q Question
+	if json.Unmarshal(request, &q) == nil && q.Stuck != nil { // requests without a question are empty
+		return json.Marshal(s.Stuck(*q.Stuck))
+	}
+	return json.Marshal(s.Figures())
+}
+
 // Offer answers status requests with the figures of a process, until ctx ends. It returns when
 // the endpoint is offered, or ctx ends. It passes each error to failed, which must block until the next attempt is due.
-func Offer(ctx context.Context, bus port.Services, id string, figures func() Figures, failed func(error)) {
+func Offer(ctx context.Context, bus port.Services, id string, of Source, failed func(error)) {
 	service := model.Service{
 		Name: ServiceName, Description: "Says what the worker " + id + " does.",
 		Endpoints: []model.Endpoint{{
-			Name: Endpoint(id), Description: "The worker's figures, as JSON.",
-			Answer: func([]byte) ([]byte, error) { return json.Marshal(figures()) },
+			Name: Endpoint(id), Description: "The worker's figures, or what a question asks for, as JSON.",
+			Answer: of.answer,
 		}},
 	}
 	for ctx.Err() == nil {

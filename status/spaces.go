@@ -42,6 +42,23 @@ const (
 	CauseTurn        = "turn"          // no particular reason
 )
 
+// FailingAction is an action, or an input, of a space whose tasks fail.
+type FailingAction struct {
+	Space  string `json:"space"`
+	Action string `json:"action"`
+	// GivenUp is how many of its tasks were given up since the worker has started. 0 means that a task is tried again and again.
+	GivenUp uint64 `json:"given_up,omitzero"`
+	// Key names the task that has failed last, after so many Attempts, the last of which has ended in Error.
+	Key      string `json:"key"`
+	Attempts int    `json:"attempts"`
+	Error    string `json:"error"`
+	// Handled reports that the program has a function that is called with the end of each task.
+	Handled bool `json:"handled,omitzero"`
+	// Since is when the worker has first seen a task of it fail, and At when it has last.
+	Since time.Time `json:"since"`
+	At    time.Time `json:"at"`
+}
+
 // Unsettled is a space in which nodes do not converge: they change what they read, directly or through each other.
 type Unsettled struct {
 	Space string `json:"space"`

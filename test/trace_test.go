@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/flow"
 	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/internal/telemetry"
@@ -485,6 +487,77 @@ func TestTrace_WhatIsNotSampledIsPassedOn(t *testing.T) {
 	}
 	if sampled == 0 {
 		t.Error("the other event has no spans")
+	}
+}
+
+// picky is a sampler that records what begins with the wait of an event of one stream.
+type picky struct{ stream string }
+
+func (p picky) ShouldSample(s sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	if s.Name == "lane "+p.stream {
+		return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample}
+	}
+	return sdktrace.SamplingResult{Decision: sdktrace.Drop}
+}
+
+func (picky) Description() string { return "picky" }
+
+// An event that is sampled has its pass, its run and its commit, though events before it in the same commit were left out. Those have no spans, and the
+// commit has no links to them.
+func TestTrace_ASampledEventIsCompleteAmongOthers(t *testing.T) {
+	t.Parallel()
+	bus := membus.NewServer(membus.Config{Partitions: 1}).Connect("a")
+	defer bus.Kill()
+	p := settle.NewProgram("sums")
+	add := func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+		n, _ := tx.Get("n").AsInt()
+		tx.Set("n", n+1)
+		return settle.Value{}, nil
+	}
+	p.Handle("leave", add).Handle("keep", add)
+	p.Effect("follow", func(v *settle.View) error {
+		v.Get("n")
+		return nil
+	})
+	const others = 50
+	for i := range others + 1 {
+		m := model.Message{Space: "s", Stream: "leave", ID: fmt.Sprint("e", i)}
+		if i == others {
+			m.Stream = "keep"
+		}
+		bus.Send(m, func(_ model.SendResult, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	ended := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.ParentBased(picky{"keep"})), sdktrace.WithSpanProcessor(ended))
+	w, err := settle.StartWorker(t.Context(), bus, settle.WorkerConfig{ID: "w", Programs: settle.Always(p), Tracer: provider.Tracer("test")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Kill()
+	spans := map[string]sdktrace.ReadOnlySpan{}
+	until(t, func() bool {
+		for _, s := range ended.Ended() {
+			spans[s.Name()] = s
+		}
+		return spans["commit"] != nil && spans["pass"] != nil
+	})
+	handle := spans["handle keep"]
+	for _, name := range []string{"pass", "commit"} {
+		if s := spans[name]; s.Parent().SpanID() != handle.SpanContext().SpanID() || len(s.Links()) > 0 {
+			t.Errorf("%s belongs to %s, and not to the event that is sampled, and has %d links", name, s.Parent().SpanID(), len(s.Links()))
+		}
+	}
+	for _, a := range spans["commit"].Attributes() {
+		if a.Key == telemetry.Batch && a.Value.AsInt64() < 2 {
+			t.Error("the commit has no other event")
+		}
+	}
+	if spans["handle leave"] != nil || spans["lane leave"] != nil || spans["lane keep"] == nil {
+		t.Errorf("there are spans %v", slices.Sorted(maps.Keys(spans)))
 	}
 }
 

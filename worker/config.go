@@ -60,6 +60,8 @@ type Config struct {
 
 	// Meter makes the instruments of the worker's metrics; nil measures nothing and costs nothing.
 	Meter metric.Meter
+	// Hosted returns how many steps deployed programs have executed, and how many bytes they have allocated; nil if the worker hosts none.
+	Hosted func() (steps, bytes uint64)
 	// Access has the rules about which principals may send what; nil allows everything.
 	Access *access.Book
 	// LeastMarkers is how many markers of deleted documents a space has before they are worth being purged; default 64.

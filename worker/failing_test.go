@@ -2,58 +2,63 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/port"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/worker/tasks"
 )
 
-// logless is a bus without the log of one space.
-type logless struct {
-	*membus.Bus
-	space string
-	gone  atomic.Bool
-	asked atomic.Int64
-}
-
-func (b *logless) LoadState(ctx context.Context, space string) (model.SpaceState, error) {
-	if space == b.space && b.gone.Load() {
-		b.asked.Add(1)
-		return model.SpaceState{}, errStore
+// failingLines are the actions whose tasks fail, as a worker reports them.
+func failingLines(f *status.Figures) (lines []string) {
+	for _, a := range f.Failing {
+		lines = append(lines, fmt.Sprintf("%s %s %s: %d attempts, %d given up, handled %v: %s", a.Space, a.Action, a.Key, a.Attempts, a.GivenUp, a.Handled, a.Error))
 	}
-	return b.Bus.LoadState(ctx, space)
+	return lines
 }
 
-// Loading a space that cannot be loaded is retried at growing intervals, however many events arrive for it,
-// and the log lines stay few. Once the space can be loaded, all events are handled.
-func TestFailing_LoadsAreRetriedAtGrowingIntervals(t *testing.T) {
+// An action with a task that is tried again and again is reported, and not before the third attempt has failed; no more when the task is done. Tasks that were given up
+// are counted, with the last of them.
+func TestFailing_ActionsAreReportedWithTheLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		bus := &logless{space: "s"}
-		bus.gone.Store(true)
-		p := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) port.Bus {
-			bus.Bus = b
-			return bus
-		})
-		const events = 1200 // for two minutes
-		for i := range events {
-			w.Send("s", "add", fmt.Sprint("e", i))
-			w.Pass(101 * time.Millisecond)
+		out := newOutside()
+		out.how = func(_ context.Context, key string, n int) (model.Value, error) {
+			switch {
+			case key == "never":
+				return model.Value{}, tasks.Permanent(errors.New("no such card"))
+			case key == "late" && n <= 5:
+				return model.Value{}, fmt.Errorf("no answer to attempt %d", n)
+			}
+			return model.Int(1), nil
 		}
-		if n := bus.asked.Load(); n < 10 || n > 20 {
-			t.Errorf("the load was tried %d times", n)
+		proc := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do, MaxBackoff: 10 * time.Second}))}, nil)
+		failing := func(want ...string) {
+			t.Helper()
+			var got []string
+			w.Eventually(fmt.Sprint(want), func() bool {
+				f := proc.Figures()
+				got = failingLines(&f)
+				return fmt.Sprint(got) == fmt.Sprint(want)
+			})
 		}
-		if n := w.Log.Count("activate space"); n < 1 || n > 3 {
-			t.Errorf("the failure was logged %d times", n)
-		}
-		bus.gone.Store(false)
-		w.EventuallyEnded("s", events)
-		p.Shutdown()
+		w.Send("s", "start", "e1", `"late"`)
+		w.Pass(2 * time.Second)
+		failing() // two attempts have failed
+		failing("s work late: 3 attempts, 0 given up, handled true: no answer to attempt 3")
+		failing("s work late: 5 attempts, 0 given up, handled true: no answer to attempt 5")
+		failing()
+		w.Send("s", "start", "e2", `"never"`)
+		failing("s work never: 1 attempts, 1 given up, handled true: no such card")
+		w.Send("s", "start", "e3", `"well"`)
+		w.eventuallyTask("s", "well", space.TaskDone)
+		failing("s work never: 1 attempts, 1 given up, handled true: no such card")
 	})
 }

@@ -51,8 +51,10 @@ func (c *core) attempts() func(action, key string, attempt int) func(context.Con
 		return func(ctx context.Context) (context.Context, func(tasks.Ending, error)) {
 			began, span := time.Now(), trace.SpanFromContext(context.Background())
 			if tracer != nil {
-				ctx, span = tracer.Start(telemetry.Context(ctx, cause), "attempt "+action, trace.WithAttributes(
-					telemetry.Operation.String("attempt"), telemetry.Space.String(in), telemetry.Action.String(action), telemetry.Task.String(key), telemetry.Attempt.Int(attempt)))
+				if ctx, span = tracer.Start(telemetry.Context(ctx, cause), "attempt "+action); span.IsRecording() {
+					span.SetAttributes(
+						telemetry.Operation.String("attempt"), telemetry.Space.String(in), telemetry.Action.String(action), telemetry.Task.String(key), telemetry.Attempt.Int(attempt))
+				}
 			}
 			return ctx, func(how tasks.Ending, err error) {
 				span.SetAttributes(telemetry.Outcome.String(string(how)))

@@ -25,14 +25,23 @@ import (
 //
 // A pass, and the commit with its results, belong to what has caused the pass first, and link to the rest: the handling of an event,
 // the commit of another space whose document has changed, a read. docs/traces.md describes the whole.
+//
+// The sampler is asked first, with the name and the time alone. An event that it leaves out has no other span, so that it costs a question: where
+// there are many events, nearly all are left out. The spans of a pass and a commit belong to an event that is recorded, if there is one, and have no
+// links to others.
 type spans struct {
 	tracer trace.Tracer
 	space  string
 	// stored returns when an event of the lane was stored, if that is known.
 	stored func(lane uint64) (time.Time, bool)
+	names  spanNames
+	// recordsAll is set once a span was recorded whose context is marked as not sampled: the sampler records what it does not sample,
+	// and the mark does not show what it has left out.
+	recordsAll bool
 
-	handle    trace.Span // of the running attempt, nil if there is none
+	handle    trace.Span // of the running attempt, nil if there is none, or it is left out
 	handleCtx context.Context
+	handling  model.Trace // that of handleCtx
 	lane      laneWait
 	pass      passSpan
 	runs      runSpans
@@ -44,10 +53,6 @@ type spans struct {
 // handleStart begins the span of an attempt. An event that has waited for a time begins a trace of its own, with a link to what has
 // sent it: a trace that goes on after hours is not complete when its sampler decides, and that of a job would never end.
 func (s *spans) handleStart(ev *model.Event, handled bool) model.Trace {
-	name := "handle " + ev.Stream
-	if !handled {
-		name = "handle" // any client may have chosen the stream
-	}
 	ctx := telemetry.Context(context.Background(), ev.Trace)
 	options := consumer
 	if ev.NotBefore > 0 {
@@ -55,30 +60,62 @@ func (s *spans) handleStart(ev *model.Event, handled bool) model.Trace {
 	} else {
 		ctx = s.waited(ctx, ev, handled)
 		if s.lane.unsampled && ev.Lane == s.lane.seq {
-			return s.handleUnsampled(ctx, ev)
+			return s.leaveOut(ctx, ev.Trace)
 		}
 	}
-	s.handleCtx, s.handle = s.tracer.Start(ctx, name, options...)
-	if s.handle.IsRecording() {
-		s.handle.SetAttributes(
-			telemetry.System.String("nats"), telemetry.Operation.String("handle"), telemetry.Type.String("process"), telemetry.Template.String(telemetry.LaneTemplate),
-			telemetry.Space.String(s.space), telemetry.Stream.String(ev.Stream), telemetry.MessageID.String(ev.ID))
+	ctx, span := s.tracer.Start(ctx, s.names.of(ev.Stream, handled).handle, options...)
+	if !span.IsRecording() {
+		if ev.NotBefore > 0 {
+			return s.leaveOut(ctx, model.Trace{})
+		}
+		return s.leaveOut(ctx, ev.Trace)
 	}
-	t := telemetry.Of(s.handleCtx)
-	s.pass.causedBy(t)
-	return t
+	span.SetAttributes(
+		telemetry.System.String("nats"), telemetry.Operation.String("handle"), telemetry.Type.String("process"), telemetry.Template.String(telemetry.LaneTemplate),
+		telemetry.Space.String(s.space), telemetry.Stream.String(ev.Stream), telemetry.MessageID.String(ev.ID))
+	s.handle, s.handleCtx, s.handling = span, ctx, telemetry.Of(ctx)
+	s.recordsAll = s.recordsAll || telemetry.LeftOut(s.handling)
+	s.causedBy(s.handling)
+	return s.handling
 }
 
-// handleUnsampled is handleStart for an event whose trace the sampler has left out: what it causes has the context of its sender, and no
-// spans.
-func (s *spans) handleUnsampled(ctx context.Context, ev *model.Event) model.Trace {
-	s.handleCtx = ctx
-	t := ev.Trace
+// leaveOut is the rest of handleStart for an event that the sampler has left out: what it causes has the context t of its sender, that of
+// ctx if it has none, and no spans.
+func (s *spans) leaveOut(ctx context.Context, t model.Trace) model.Trace {
 	if t.Parent == "" {
 		t = telemetry.Of(ctx)
 	}
-	s.pass.causedBy(t)
+	s.handle, s.handleCtx, s.handling = nil, ctx, t
+	s.causedBy(t)
 	return t
+}
+
+// spanNames are the names of the spans of streams. Its zero value has none.
+type spanNames struct {
+	known map[string]streamNames
+}
+
+// streamNames are the names of the spans of one stream.
+type streamNames struct{ lane, handle string }
+
+// maxSpanNames bounds them: a space may run many programs one after another.
+const maxSpanNames = 256
+
+// of returns the names for a stream. One that the program does not handle is in no name: any client may have chosen it.
+func (n *spanNames) of(stream string, handled bool) streamNames {
+	if !handled {
+		return streamNames{"lane", "handle"}
+	}
+	of, known := n.known[stream]
+	if known {
+		return of
+	}
+	if n.known == nil || len(n.known) == maxSpanNames {
+		n.known = map[string]streamNames{}
+	}
+	of = streamNames{"lane " + stream, "handle " + stream}
+	n.known[stream] = of
+	return of
 }
 
 // consumer are the options of the span of an attempt.
@@ -118,11 +155,7 @@ func (s *spans) laneSpan(ctx context.Context, ev *model.Event, handled bool) con
 	if !known || at.After(now) {
 		return nil
 	}
-	name := "lane " + ev.Stream
-	if !handled {
-		name = "lane"
-	}
-	ctx, span := s.tracer.Start(ctx, name, trace.WithTimestamp(at))
+	ctx, span := s.tracer.Start(ctx, s.names.of(ev.Stream, handled).lane, trace.WithTimestamp(at))
 	if s.lane.unsampled = !span.IsRecording(); s.lane.unsampled {
 		return ctx
 	}
@@ -135,7 +168,7 @@ func (s *spans) laneSpan(ctx context.Context, ev *model.Event, handled bool) con
 
 func (s *spans) handleEnd(i *space.HandleInfo) {
 	if s.handle == nil {
-		s.handleCtx = nil
+		s.handleCtx, s.handling = nil, model.Trace{}
 		return
 	}
 	switch {
@@ -161,7 +194,7 @@ func (s *spans) handleEnd(i *space.HandleInfo) {
 		s.handle.AddEvent(string(note.Kind), trace.WithAttributes(telemetry.Step.String(note.Name)))
 	}
 	s.handle.End()
-	s.handle, s.handleCtx = nil, nil
+	s.handle, s.handleCtx, s.handling = nil, nil, model.Trace{}
 }
 
 // context is ctx with the span of the code that is running.
@@ -179,6 +212,8 @@ func (s *spans) now() context.Context {
 		return s.runs.inner()
 	case s.handleCtx != nil:
 		return s.handleCtx
+	case s.pass.left && s.pass.ctx == nil:
+		s.pass.ctx = telemetry.Context(context.Background(), s.pass.causes[0])
 	}
 	return s.pass.ctx
 }
@@ -187,6 +222,8 @@ func (s *spans) now() context.Context {
 type passSpan struct {
 	began  time.Time
 	causes []model.Trace
+	// left is set if the only cause so far is an event that the sampler has left out: the pass has no span.
+	left   bool
 	linked int // how many of them the span has: the first is its parent
 	span   trace.Span
 	ctx    context.Context
@@ -194,9 +231,18 @@ type passSpan struct {
 	info   space.PassInfo
 }
 
-// causedBy records a cause of the present pass, or of the next one.
-func (p *passSpan) causedBy(t model.Trace) {
-	if t.Parent != "" && len(p.causes) <= telemetry.MaxLinks && !slices.Contains(p.causes, t) {
+// causedBy records a cause of the present pass, or of the next one. What the sampler has left out counts if there is no other cause.
+func (s *spans) causedBy(t model.Trace) {
+	p := &s.pass
+	switch left := s.leftOut(t); {
+	case t.Parent == "":
+	case left:
+		if len(p.causes) == 0 {
+			p.causes, p.left = append(p.causes, t), true
+		}
+	case p.left:
+		p.causes, p.left, p.ctx = append(p.causes[:0], t), false, nil
+	case len(p.causes) <= telemetry.MaxLinks && !slices.Contains(p.causes, t):
 		p.causes = append(p.causes, t)
 	}
 }
@@ -204,7 +250,7 @@ func (p *passSpan) causedBy(t model.Trace) {
 // woken records what makes the space work besides events.
 func (s *spans) woken(by model.Trace) {
 	if s.tracer != nil {
-		s.pass.causedBy(by)
+		s.causedBy(by)
 	}
 }
 
@@ -216,10 +262,13 @@ func (s *spans) passEnd(i space.PassInfo) { s.pass.info, s.pass.did = i, true }
 // begin begins the span of the present pass.
 func (s *spans) begin() {
 	p := &s.pass
-	if p.span != nil {
+	if len(p.causes) == 0 && s.leftOut(s.before) {
+		s.causedBy(s.before)
+	}
+	if p.span != nil || p.left {
 		return
 	}
-	options := []trace.SpanStartOption{trace.WithTimestamp(p.began), trace.WithAttributes(telemetry.Operation.String("settle"), telemetry.Space.String(s.space))}
+	options := []trace.SpanStartOption{trace.WithTimestamp(p.began)}
 	ctx := context.Background()
 	if len(p.causes) > 0 {
 		ctx = telemetry.Context(ctx, p.causes[0])
@@ -229,6 +278,9 @@ func (s *spans) begin() {
 	}
 	p.ctx, p.span = s.tracer.Start(ctx, "pass", options...)
 	p.linked = len(p.causes)
+	if p.span.IsRecording() {
+		p.span.SetAttributes(telemetry.Operation.String("settle"), telemetry.Space.String(s.space))
+	}
 }
 
 // endPass ends the span of a pass that did anything, which it reports, and returns the context of the span.
@@ -243,7 +295,11 @@ func (s *spans) endPass() (by model.Trace, did bool) {
 	if p.did {
 		s.begin()
 	}
-	if p.span != nil {
+	switch {
+	case p.left && p.did:
+		s.before = p.causes[0]
+		by = s.before
+	case p.span != nil:
 		for _, l := range telemetry.Links(p.causes[max(p.linked, min(1, len(p.causes))):]) {
 			p.span.AddLink(l)
 		}
@@ -301,7 +357,7 @@ func (s *spans) runStart(node string, kind space.NodeKind) {
 		return
 	}
 	s.begin()
-	if s.runs.made == maxRunSpans || !s.pass.span.IsRecording() {
+	if s.pass.left || s.runs.made == maxRunSpans || !s.pass.span.IsRecording() {
 		s.runs.left++
 		s.runs.open = append(s.runs.open, runSpan{node: node})
 		return
@@ -342,11 +398,11 @@ func (s *spans) runEnd(i *space.RunInfo) {
 // beginCommit begins the span of an append. Call end with the result. under is the parent of a commit without a cause.
 func (s *spans) beginCommit(c *model.Commit, under model.Trace) (t model.Trace, end func(seq uint64, err error)) {
 	if s.tracer == nil {
-		return model.Trace{}, func(uint64, error) {}
+		return model.Trace{}, unrecorded
 	}
-	parent, links := causes(c)
-	if under.Parent != "" {
-		if l, ok := telemetry.Link(parent); ok {
+	parent, links := s.causes(c)
+	if under.Parent != "" && (parent.Parent == "" || !s.leftOut(under)) {
+		if l, ok := telemetry.Link(parent); ok && !s.leftOut(parent) {
 			links = append(links, l)
 		}
 		parent = under
@@ -354,11 +410,16 @@ func (s *spans) beginCommit(c *model.Commit, under model.Trace) (t model.Trace, 
 	if parent.Parent == "" {
 		parent = s.before
 	}
-	ctx, span := s.tracer.Start(telemetry.Context(context.Background(), parent), "commit",
-		trace.WithSpanKind(trace.SpanKindClient), trace.WithLinks(links...),
-		trace.WithAttributes(
-			telemetry.System.String("nats"), telemetry.Operation.String("commit"), telemetry.Type.String("send"), telemetry.Template.String(telemetry.LogTemplate),
-			telemetry.Space.String(s.space), telemetry.Batch.Int(len(c.Txs))))
+	if s.leftOut(parent) {
+		return parent, unrecorded
+	}
+	ctx, span := s.tracer.Start(telemetry.Context(context.Background(), parent), "commit", trace.WithSpanKind(trace.SpanKindClient), trace.WithLinks(links...))
+	if !span.IsRecording() {
+		return telemetry.Of(ctx), unrecorded
+	}
+	span.SetAttributes(
+		telemetry.System.String("nats"), telemetry.Operation.String("commit"), telemetry.Type.String("send"), telemetry.Template.String(telemetry.LogTemplate),
+		telemetry.Space.String(s.space), telemetry.Batch.Int(len(c.Txs)))
 	if c.Takeover {
 		span.SetAttributes(telemetry.Takeover.Bool(true))
 	}
@@ -368,14 +429,21 @@ func (s *spans) beginCommit(c *model.Commit, under model.Trace) (t model.Trace, 
 	}
 }
 
-// causes returns the handlings in a commit: the first is the parent of its span.
-func causes(c *model.Commit) (parent model.Trace, links []trace.Link) {
+// unrecorded ends no span.
+func unrecorded(uint64, error) {}
+
+// leftOut reports whether t is the context of something that the sampler has left out.
+func (s *spans) leftOut(t model.Trace) bool { return !s.recordsAll && telemetry.LeftOut(t) }
+
+// causes returns the handlings in a commit: the first that is not left out is the parent of its span, or the first if all are.
+func (s *spans) causes(c *model.Commit) (parent model.Trace, links []trace.Link) {
 	for i := range c.Txs {
 		t := c.Txs[i].Trace
-		switch {
+		switch left := s.leftOut(t); {
 		case t.Parent == "":
-		case parent.Parent == "":
+		case parent.Parent == "", s.leftOut(parent) && !left:
 			parent = t
+		case left:
 		case len(links) < telemetry.MaxLinks:
 			if l, ok := telemetry.Link(t); ok {
 				links = append(links, l)
@@ -399,9 +467,13 @@ const maxTaskTraces = 1024
 
 // taskStarted records that the running code has started a task.
 func (s *spans) taskStarted(action, key string) {
-	ctx := s.now()
-	if ctx == nil {
-		return
+	by := s.handling
+	if s.handleCtx == nil || s.runs.inner() != nil {
+		ctx := s.now()
+		if ctx == nil {
+			return
+		}
+		by = telemetry.Of(ctx)
 	}
 	at := taskName{action, key}
 	if s.tasks.of == nil {
@@ -410,7 +482,7 @@ func (s *spans) taskStarted(action, key string) {
 	if _, known := s.tasks.of[at]; !known {
 		s.tasks.order = append(s.tasks.order, at)
 	}
-	s.tasks.of[at] = telemetry.Of(ctx)
+	s.tasks.of[at] = by
 	if len(s.tasks.order) > maxTaskTraces {
 		delete(s.tasks.of, s.tasks.order[0])
 		s.tasks.order = s.tasks.order[1:]

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -159,6 +160,47 @@ func TestStuck_TheOldestAreNamedAndAllAreCounted(t *testing.T) {
 			if s.Space > "s24" {
 				t.Errorf("%s is named instead of older ones", s.Space)
 			}
+		}
+	})
+}
+
+// All stuck spaces are named when that is asked: page by page, each once, in the order of the time since which they have been stuck.
+func TestStuck_AllAreNamedPageByPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		proc := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(nil)}, nil)
+		const all = 1100
+		for i := range all {
+			w.Send(fmt.Sprintf("s%04d", i), "add", "e1")
+		}
+		w.Eventually("all stuck spaces are counted", func() bool { return proc.Figures().StuckCount == all })
+		var q status.StuckQuery
+		named, pages := map[string]bool{}, 0
+		for more := true; more; pages++ {
+			question, err := json.Marshal(status.Question{Stuck: &q})
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := w.Client.Ask(t.Context(), status.Endpoint("w1"), question)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var page status.StuckPage
+			if err := json.Unmarshal(answer, &page); err != nil || !page.Paged || len(page.Stuck) == 0 {
+				t.Fatalf("page %d has %d spaces: %v", pages, len(page.Stuck), err)
+			}
+			for i := range page.Stuck {
+				s := &page.Stuck[i]
+				if !q.Behind(s) || named[s.Space] || s.Cause != status.CauseNoProgram {
+					t.Fatalf("page %d has %+v after %s", pages, s, q.Space)
+				}
+				named[s.Space] = true
+				q = status.StuckQuery{Since: s.Since, Space: s.Space}
+			}
+			more = page.More
+		}
+		if len(named) != all || pages != 3 {
+			t.Errorf("%d spaces are named on %d pages", len(named), pages)
 		}
 	})
 }

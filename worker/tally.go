@@ -26,17 +26,18 @@ type tally struct {
 	notes                                  map[space.NoteKind]*atomic.Uint64
 	pending, late                          atomic.Int64 // tasks, and spaces with a late one
 	parked                                 parkedEvents
+	hosted                                 func() (steps, bytes uint64) // nil if no deployed programs run
 }
 
 // newTally returns what counts for a meter, nil for none.
-func newTally(meter metric.Meter) (*tally, error) {
+func newTally(meter metric.Meter, hosted func() (steps, bytes uint64)) (*tally, error) {
 	if meter == nil {
 		return nil, nil
 	}
 	set := meters.NewSet(meter, meters.Worker)
 	m := &tally{
 		pass: set.Distribution(meters.WorkerPassDuration), lateness: set.Distribution(meters.WorkerTimerLateness), attempt: set.Distribution(meters.WorkerAttemptDuration),
-		notes: map[space.NoteKind]*atomic.Uint64{}, parked: parkedEvents{since: map[string]time.Time{}},
+		hosted: hosted, notes: map[space.NoteKind]*atomic.Uint64{}, parked: parkedEvents{since: map[string]time.Time{}},
 	}
 	for _, n := range meters.Notes {
 		m.notes[space.NoteKind(n.Kind)] = new(atomic.Uint64)
@@ -60,6 +61,12 @@ func (m *tally) observe(put meters.Put) {
 	for _, n := range meters.Notes {
 		put(n.Name, n.Value, int64(m.notes[space.NoteKind(n.Kind)].Load()))
 	}
+	steps, bytes := uint64(0), uint64(0)
+	if m.hosted != nil {
+		steps, bytes = m.hosted()
+	}
+	put(meters.WorkerHostedSteps, "", int64(steps))
+	put(meters.WorkerHostedMemory, "", int64(bytes))
 	n, oldest := m.parked.now()
 	put(meters.WorkerEventsParked, "", int64(n))
 	put(meters.WorkerEventsParkedAge, "", int64(oldest.Seconds()))

@@ -56,6 +56,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	e.limits = tasks.NewLimits(w)
 	w.OnLimits(e.limits.Changed)
 	w.AddFigures(e.unsettled.describe)
+	w.AddFigures(e.failing.describe)
 	return &Worker{w, e.runs, e.profile}, nil
 }
 
@@ -73,6 +74,8 @@ type engine struct {
 	tally *tally
 	// unsettled are the spaces in which nodes do not converge.
 	unsettled unsettled
+	// failing are the actions whose tasks fail.
+	failing failing
 	// performing limits the concurrent attempts at tasks; nil in an attachment.
 	performing *tasks.Slots
 	// limits are those of the fleet; nil in an attachment.
@@ -82,7 +85,7 @@ type engine struct {
 }
 
 func newEngine(cfg *Config) (*engine, error) {
-	m, err := newTally(cfg.Meter)
+	m, err := newTally(cfg.Meter, cfg.Hosted)
 	if err != nil {
 		return nil, fmt.Errorf("worker %s: make the instruments of its metrics: %w", cfg.ID, err)
 	}
@@ -155,7 +158,9 @@ func (p program) NewCore(of *host.Access, st model.SpaceState, r *replica.Replic
 	c.tasks = tasks.New(tasks.Host{
 		Space: of.Space, Ctx: of.Ctx, Slots: p.engine.performing, Offers: p.engine.offers, Limits: p.engine.limits, Logger: p.engine.cfg.Logger, Warn: of.Warn,
 		Now: of.Now, Go: of.Go, Call: of.Call, Send: of.Send, Report: of.Report, Attempts: c.attempts(), Offered: c.engine.offered,
+		Ended: func(end tasks.End) { c.engine.failing.ended(of.Space, &end) },
 	})
+	context.AfterFunc(of.Ctx, func() { c.engine.failing.left(of.Space) })
 	c.Rehydrate(observations(st, c.build()))
 	c.OnError(c.onError)
 	c.OnConsole(c.onConsole)

@@ -21,7 +21,7 @@ func (orderedEngine) About() string {
 }
 
 func (e orderedEngine) Start(ctx context.Context, at *harness.Site) (System, error) {
-	return startSettle(ctx, at, e.Name(), 1)
+	return startSettle(ctx, at, e.Name(), 1, harness.Observed{})
 }
 
 func orderedHandlers() map[string]ordered.Handler {

@@ -113,7 +113,8 @@ func settleProgram() *settle.Program {
 
 // prefixOf is the deployment of an engine: the engines at a site share the servers, and nothing else.
 func prefixOf(engine string) string {
-	return map[string]string{"Settle": "one", "Settle, 3 workers": "three", orderedEngine{}.Name(): "ordered"}[engine]
+	return map[string]string{"Settle": "one", "Settle, 3 workers": "three", orderedEngine{}.Name(): "ordered",
+		"Settle, metrics": "metrics", "Settle, metrics and traces": "traces", "Settle, all traces": "all"}[engine]
 }
 
 func busConfig(url, engine, name string) bus.Config {
@@ -124,7 +125,7 @@ func busConfig(url, engine, name string) bus.Config {
 func serveSettle(r harness.Role) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	stop, err := harness.ServeSettle(ctx, busConfig(r.URL, r.Engine, ""), settle.Always(settleProgram()), r.Quiet)
+	stop, err := harness.ServeObserved(ctx, busConfig(r.URL, r.Engine, ""), settle.Always(settleProgram()), r.Quiet, r.Observed)
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (e settleEngine) Start(ctx context.Context, at *harness.Site) (System, erro
 	if e.embedded {
 		return e.startEmbedded(ctx, at)
 	}
-	s, err := startSettle(ctx, at, e.Name(), max(e.workers, 1))
+	s, err := startSettle(ctx, at, e.Name(), max(e.workers, 1), harness.Observed{})
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +169,7 @@ type settleSystem struct {
 	at         *harness.Site
 	engine     string
 	count      int // of workers
+	observed   harness.Observed
 	bus        *bus.Bus
 	client     *settle.Client
 	processes  []*harness.Process
@@ -189,8 +191,8 @@ func (embeddedSystem) Restart(context.Context) error {
 	return notRun("the worker is in the client's process")
 }
 
-func startSettle(ctx context.Context, at *harness.Site, engine string, workers int) (*settleSystem, error) {
-	s := &settleSystem{at: at, engine: engine, count: workers, endings: map[string]*ending{}}
+func startSettle(ctx context.Context, at *harness.Site, engine string, workers int, by harness.Observed) (*settleSystem, error) {
+	s := &settleSystem{at: at, engine: engine, count: workers, observed: by, endings: map[string]*ending{}}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	var err error
 	if s.bus, err = bus.Connect(ctx, busConfig(at.Servers.URL(), engine, "client/bench")); err != nil {
@@ -208,7 +210,7 @@ func startSettle(ctx context.Context, at *harness.Site, engine string, workers i
 func (s *settleSystem) Restart(context.Context) error {
 	s.stopWorkers()
 	for range s.count {
-		p, err := harness.StartRole(harness.Role{Engine: s.engine, URL: s.at.Servers.URL(), Size: s.at.Servers.Size(), Quiet: s.at.Quiet})
+		p, err := harness.StartRole(harness.Role{Engine: s.engine, URL: s.at.Servers.URL(), Size: s.at.Servers.Size(), Quiet: s.at.Quiet, Observed: s.observed})
 		if err != nil {
 			return err
 		}

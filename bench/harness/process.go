@@ -73,6 +73,8 @@ type Role struct {
 	URL    string `json:"url"`
 	Size   int    `json:"size"` // of the cluster
 	Quiet  bool   `json:"quiet"`
+	// Observed is how the process is observed.
+	Observed Observed `json:"observed,omitzero"`
 }
 
 // Process is a process in a role.

@@ -402,6 +402,11 @@ func loadOf(m *fleet.Member) (out []string) {
 	if w := &f.Watches; w.Limit > 0 && w.Open >= w.Limit {
 		out = append(out, fmt.Sprintf("%s serves %d watches, which is its limit, %d of them of %s/%s; it has refused %d", m.ID, w.Open, w.Most, w.Space, w.Document, w.Refused))
 	}
+	for i := range f.Failing {
+		if a := &f.Failing[i]; a.GivenUp == 0 || !a.Handled && time.Since(a.At) < fleet.FailingFor {
+			out = append(out, fmt.Sprintf("space %s on %s: %s", a.Space, m.ID, fleet.FailingText(a)))
+		}
+	}
 	for _, text := range f.Unrunnable {
 		out = append(out, "a deployed version cannot run on "+m.ID+": "+text)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -217,6 +218,34 @@ func TestIncident_AnEventWaitsForAnotherSpace(t *testing.T) {
 	text := judgedOf(t, d, server.ClientURL(), soon)
 	says(t, text, "! stuck spaces space "+here+" at event p1 of stream price", "waits for document @"+there+"/double", "See that the other space exists")
 	saysNot(t, text, "space "+beside)
+}
+
+// A task that is tried again and again is reported with its action and its error, and so is one that was given up, unless its program handles that.
+func TestIncident_AnActionFails(t *testing.T) {
+	t.Parallel()
+	p := counter()
+	start := func(a settle.Action[int, int]) func(*settle.Tx, *settle.Event) (settle.Value, error) {
+		return func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			a.Start(tx, ev.ID, 1)
+			return settle.Value{}, nil
+		}
+	}
+	closed := func(context.Context, string, int) (int, error) { return 0, errors.New("the port is closed") }
+	ship, sail, row := settle.NewAction[int, int]("ship"), settle.NewAction[int, int]("sail"), settle.NewAction[int, int]("row")
+	ship.Perform(p, closed, settle.Backoff(10*time.Millisecond, 10*time.Millisecond))
+	sail.Perform(p, closed, settle.Attempts(1))
+	row.Perform(p, closed, settle.Attempts(1))
+	row.Done(p, func(*settle.Tx, settle.Task[int, int]) error { return nil })
+	p.Handle("go", start(ship)).Handle("depart", start(sail)).Handle("leave", start(row))
+	d := started(t, settle.Config{Programs: settle.Always(p)})
+	want(t, 0, "handled", "send", "harbour", "leave", "--id", "o3", "--wait")
+	want(t, 0, "handled", "send", "harbour", "go", "--id", "o1", "--wait")
+	want(t, 0, "handled", "send", "harbour", "depart", "--id", "o2", "--wait")
+	out := wantSoon(t, 0, "space harbour on w1: task o1 of action ship is tried again | space harbour on w1: task o2 of action sail was given up after 1 attempt: the port is closed", "fleet")
+	saysNot(t, out, "o3")
+	text := judgedAfter(t, d, soon)
+	says(t, text, "! tasks space harbour: ", "space harbour: task o1 of action ship is tried again", "space harbour: task o2 of action sail was given up after 1 attempt: the port is closed")
+	saysNot(t, text, "o3")
 }
 
 // Work that the store does not accept is reported: at the log, whose answer the event waits for, and at the

@@ -2,7 +2,6 @@
 (() => {
   "use strict";
   const $ = (id) => document.getElementById(id);
-  const body = document.body;
   const store = {
     get(k) { try { return localStorage.getItem(k); } catch { return null; } },
     set(k, v) { try { localStorage.setItem(k, v); } catch { /* not kept */ } },
@@ -106,7 +105,7 @@
 
   // One stream for the page that is open, none while it is hidden or paused.
   const live = $("live"), stale = $("stale"), page = $("page"), pause = $("pause");
-  let source = null, seen = body.dataset.seen, paused = false, lostSince = 0, told = "";
+  let source = null, seen = $("main").dataset.seen, paused = false, lostSince = 0, told = "";
   const say = (state, text) => { if (live && (live.dataset.state !== state || text !== told)) { live.dataset.state = state; live.textContent = told = text; } };
   const old = (text) => { stale.hidden = !text; if (stale.textContent !== text) stale.textContent = text; page.classList.toggle("old", !!text); };
   const connect = () => {
@@ -117,7 +116,7 @@
     source.addEventListener("open", () => { lostSince = 0; say("live", "live"); });
     source.addEventListener("part", (e) => {
       const p = JSON.parse(e.data);
-      if (e.lastEventId) seen = body.dataset.seen = e.lastEventId;
+      if (e.lastEventId) seen = $("main").dataset.seen = e.lastEventId;
       take(p.id, p.html);
     });
     source.addEventListener("status", (e) => {

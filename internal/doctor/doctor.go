@@ -78,6 +78,7 @@ const (
 	CheckConvergence = "convergence"
 	CheckBacklog     = "backlog"
 	CheckTimers      = "timers"
+	CheckTasks       = "tasks"
 	CheckWaking      = "waking"
 	CheckWatches     = "watches"
 	CheckPrograms    = "programs"

@@ -36,6 +36,7 @@ func (j *judge) processes() {
 	j.convergence()
 	j.backlog()
 	j.timers()
+	j.tasks()
 	j.waking()
 	j.watches()
 	j.unrunnable()
@@ -292,6 +293,44 @@ func (j *judge) convergence() {
 		j.bad(Warning, CheckConvergence, fmt.Sprintf("%d more spaces do not converge", found-maxNamed), "See above.", "See above.")
 	case found == 0:
 		j.ok(CheckConvergence, "no computations that run again and again, for longer than %v", unsettledWarning)
+	}
+}
+
+// failingWarning is for how long attempts at a task may fail before that is reported.
+const failingWarning = 30 * time.Second
+
+// tasks reports actions whose tasks fail. What a program handles itself is no fault.
+func (j *judge) tasks() {
+	list, unnamed := j.fleet.Failing()
+	told := 0
+	var handled []string
+	for i := range list {
+		a := &list[i]
+		text := "space " + a.Space + ": " + fleet.FailingText(a)
+		if a.GivenUp > 0 && a.Handled {
+			handled = append(handled, text)
+			continue
+		}
+		if a.GivenUp == 0 && j.fleet.At.Sub(a.Since) < failingWarning {
+			continue // it may pass by itself
+		}
+		if told++; told > maxNamed {
+			continue
+		}
+		why, do := "What follows from its result waits.", "Repair what the action calls: the task is done then. `settle get "+a.Space+" "+a.Action+"` has the tasks; a handler can cancel one (`Cancel`)."
+		if a.GivenUp > 0 {
+			why, do = "Nothing follows from them: the program has no function for the ends of these tasks.", "`settle get "+a.Space+" "+a.Action+"` has the tasks for as long as the action keeps them; a handler can start them again (`Forget`, `Start`)."
+		}
+		j.bad(Warning, CheckTasks, text, why, do)
+	}
+	switch {
+	case told+unnamed > maxNamed:
+		j.bad(Warning, CheckTasks, fmt.Sprintf("%d more actions of spaces fail", told+unnamed-min(told, maxNamed)), "See above.", "The pages of their spaces, in the console, list their tasks.")
+	case told > 0:
+	case len(handled) > 0:
+		j.ok(CheckTasks, "none fails that its program does not handle; handled within the last hour: %s", strings.Join(handled[:min(len(handled), maxNamed)], "; "))
+	default:
+		j.ok(CheckTasks, "none fails")
 	}
 }
 

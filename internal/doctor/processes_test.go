@@ -67,6 +67,16 @@ func watches(open int, refused uint64) func(*fleet.Fleet) {
 	}
 }
 
+// failingTask makes a worker report an action whose tasks fail.
+func failingTask(a status.FailingAction) func(*fleet.Fleet) {
+	a.Space, a.Action, a.Key, a.Error, a.At = "cart", "charge", "o1", "closed", noon
+	return func(f *fleet.Fleet) {
+		g := f.Workers[0].Figures
+		g.Failing = append(g.Failing, a)
+		g.FailingCount++
+	}
+}
+
 var fleets = []struct {
 	name  string
 	but   func(*fleet.Fleet)
@@ -136,6 +146,16 @@ var fleets = []struct {
 		}
 		f.StuckCount = 400
 	}, Failure, "395 more stand still|`settle fleet` names the 20 oldest", ""},
+	{"a task that is tried again and again", failingTask(status.FailingAction{Attempts: 6, Since: noon.Add(-time.Minute)}), Warning, "! tasks space cart: task o1 of action charge is tried again after 6 failed attempts: closed What follows from its result waits.|Repair what the action calls", "none fails"},
+	{"a task that has just begun to fail", failingTask(status.FailingAction{Attempts: 3, Since: noon.Add(-29 * time.Second)}), OK, "✓ tasks none fails", "cart"},
+	{"a task that was given up", failingTask(status.FailingAction{Attempts: 3, GivenUp: 1}), Warning, "! tasks space cart: task o1 of action charge was given up after 3 attempts: closed|`settle get cart charge`", "none fails"},
+	{"a task that was given up, and whose program knows", failingTask(status.FailingAction{Attempts: 3, GivenUp: 2, Handled: true}), OK, "✓ tasks none fails that its program does not handle; handled within the last hour: space cart: 2 tasks of action charge were given up, the last of them o1", ""},
+	{"many actions whose tasks fail", func(f *fleet.Fleet) {
+		for range 20 {
+			failingTask(status.FailingAction{Attempts: 3, GivenUp: 1})(f)
+		}
+		f.Workers[0].Figures.FailingCount = 25
+	}, Warning, "20 more actions of spaces fail", "none fails"},
 	{"handlers that were given up", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 3 }, Warning, "! given up worker w2 has 3 goroutines in handlers or nodes that were given up and have not returned|At 100, no more is given up|restart the worker", "worker w1 has|No more is given up"},
 	{"as many as may be", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 100 }, Failure, "✗ given up worker w2 has 100 goroutines|No more is given up", "has still to return"},
 	{"all have returned", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 0 }, OK, "✓ given up no handler or node that was given up has still to return", "goroutine"},

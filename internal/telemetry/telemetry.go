@@ -86,7 +86,7 @@ func Context(ctx context.Context, t model.Trace) context.Context {
 // Of returns the trace context of the span in ctx, and its baggage, as they travel in headers. Baggage of more than 512 bytes stays behind.
 func Of(ctx context.Context) (t model.Trace) {
 	if of := trace.SpanContextFromContext(ctx); of.IsValid() {
-		t.Parent = "00-" + of.TraceID().String() + "-" + of.SpanID().String() + "-" + (of.TraceFlags() & trace.FlagsSampled).String()
+		t.Parent = format(of)
 		t.State = of.TraceState().String()
 	}
 	if b := baggage.FromContext(ctx); b.Len() > 0 {
@@ -97,22 +97,35 @@ func Of(ctx context.Context) (t model.Trace) {
 	return t
 }
 
+// The parts of a trace context of W3C: where they begin, and its size.
+const size, trace0, span0, flags0 = 55, 3, 36, 53
+
+// format returns a trace context of W3C, with one allocation: every event has one.
+func format(of trace.SpanContext) string {
+	b := [size]byte{0: '0', 1: '0', trace0 - 1: '-', span0 - 1: '-', flags0 - 1: '-'}
+	id, span, flags := of.TraceID(), of.SpanID(), [1]byte{byte(of.TraceFlags() & trace.FlagsSampled)}
+	hex.Encode(b[trace0:], id[:])
+	hex.Encode(b[span0:], span[:])
+	hex.Encode(b[flags0:], flags[:])
+	return string(b[:])
+}
+
 // spanContext parses a trace context of W3C, version 0 or what a later version has in common with it. It is the zero value if that is
 // invalid. The OpenTelemetry package that does this links net/http.
 func spanContext(t model.Trace) (of trace.SpanContext) {
-	const size, trace0, span0, flags0 = 55, 3, 36, 53
 	p := t.Parent
 	if len(p) < size || p[trace0-1] != '-' || p[span0-1] != '-' || p[flags0-1] != '-' {
 		return of
 	}
-	version, err := hex.DecodeString(p[:2])
+	var version, flags [1]byte
+	_, err := hex.Decode(version[:], []byte(p[:2]))
 	if err != nil || version[0] == 0xff || version[0] == 0 && len(p) != size || len(p) > size && p[size] != '-' {
 		return of
 	}
 	id, err := trace.TraceIDFromHex(p[trace0 : span0-1])
 	span, err2 := trace.SpanIDFromHex(p[span0 : flags0-1])
-	flags, err3 := hex.DecodeString(p[flags0:size])
-	if errors.Join(err, err2, err3) != nil {
+	_, err3 := hex.Decode(flags[:], []byte(p[flags0:size]))
+	if err != nil || err2 != nil || err3 != nil {
 		return of
 	}
 	state, _ := trace.ParseTraceState(t.State) // an invalid one is dropped
@@ -120,6 +133,9 @@ func spanContext(t model.Trace) (of trace.SpanContext) {
 		TraceID: id, SpanID: span, TraceFlags: trace.TraceFlags(flags[0]) & trace.FlagsSampled, TraceState: state, Remote: true,
 	})
 }
+
+// LeftOut reports whether t names a span that its sampler has left out.
+func LeftOut(t model.Trace) bool { return strings.HasSuffix(t.Parent, "-00") }
 
 // Exemplar returns a context with the span of t, which an exemplar of a metric names if it is recorded.
 func Exemplar(t model.Trace) context.Context {

@@ -25,6 +25,7 @@ type code struct {
 	// predeclared reports whether the files find a name beside the builtins that compute.
 	predeclared func(name string) bool
 	stop        stopper
+	usage       *Usage // nil for none
 }
 
 // file is a file of a program, compiled.

@@ -15,7 +15,7 @@ func Compile(src Source, o Options) (_ *Program, err error) {
 		return nil, err
 	}
 	p := &Program{version: Version(src), code: &code{
-		name: src.Name, entry: src.Entry, bounds: o.Limits.bounds(), files: map[string]*file{}, bodies: fingerprint.Bodies{}, predeclared: spaceBuiltins.has,
+		name: src.Name, entry: src.Entry, bounds: o.Limits.bounds(), files: map[string]*file{}, bodies: fingerprint.Bodies{}, predeclared: spaceBuiltins.has, usage: o.Usage,
 	}}
 	if o.Context != nil {
 		context.AfterFunc(o.Context, func() { p.Stop(context.Cause(o.Context).Error()) })

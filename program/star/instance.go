@@ -62,6 +62,7 @@ func (inst *instance) enter(tx *space.Tx, d *decl, ev *model.Event) *call {
 
 func (inst *instance) leave() {
 	c := inst.current()
+	inst.code.usage.add(&c.Meter)
 	c.tx, c.Docs, c.ev, c.decl = nil, nil, nil, nil
 	inst.depth--
 	inst.Run = nil

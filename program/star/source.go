@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/settlehq/settle/program/star/internal/meter"
 )
@@ -83,6 +84,24 @@ type Options struct {
 	// Context, when it is done, ends every run under way and refuses later ones, as Program.Stop does:
 	// for a worker that stops. nil for none.
 	Context context.Context
+	// Usage, if not nil, counts what the runs of the program use.
+	Usage *Usage
+}
+
+// Usage counts what the runs of programs have used, as their limits count it. It may be shared by programs, and is safe for concurrent use.
+type Usage struct{ steps, bytes atomic.Uint64 }
+
+// Read returns the executed steps and the allocated bytes of the runs that have ended.
+func (u *Usage) Read() (steps, bytes uint64) { return u.steps.Load(), u.bytes.Load() }
+
+// add counts a run that has ended.
+func (u *Usage) add(m *meter.Meter) {
+	if u == nil {
+		return
+	}
+	steps, bytes := m.Used()
+	u.steps.Add(steps)
+	u.bytes.Add(bytes)
 }
 
 // Limits bound one run: of a handler, of a computation, of an effect, and of the files when the program

@@ -36,7 +36,7 @@ func (w *Worker) Figures() status.Figures {
 	for p, since := range w.roster.Wanted() { // any order: sorted below
 		f.Partitions = append(f.Partitions, status.Partition{Partition: p, State: "waiting", Since: since.UTC()})
 	}
-	f.Stuck, f.StuckCount = w.stuckNow(serving)
+	f.Stuck, f.StuckCount = w.stuckOldest(serving)
 	f.Losses, f.LossCount = lossesNow(serving)
 	f.Busiest, f.Late, f.LateCount = loadOf(slices.Concat(serving, leaving), w.cfg.Now())
 	f.Missed = w.counters.missed.newest()
@@ -69,7 +69,7 @@ func (p *servedPartition) figures(state string) status.Partition {
 // offerFigures offers the figures as soon as possible.
 func (w *Worker) offerFigures() {
 	w.tasks.Go(func() { // ends when the endpoint is offered, or with w.ctx
-		status.Offer(w.ctx, w.bus, w.cfg.ID, w.Figures, func(err error) {
+		status.Offer(w.ctx, w.bus, w.cfg.ID, status.Source{Figures: w.Figures, Stuck: w.stuckPage}, func(err error) {
 			w.cfg.faults.Warn("offer the worker's figures", "", "worker", w.cfg.ID, "error", err)
 			_ = pause.For(w.ctx, w.cfg.MemberTTL)
 		})

@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -16,8 +17,8 @@ const (
 	// StuckAfter is how long a space holds the position back before it counts as stuck:
 	// handled events are saved a second later, and the save may be retried.
 	StuckAfter = 5 * time.Second
-	// maxStuck is how many stuck spaces are named, the oldest.
-	maxStuck = 20
+	// maxStuck is how many stuck spaces the figures name, the oldest. A page of all has maxStuckPage at most, and about maxStuckBytes of text.
+	maxStuck, maxStuckPage, maxStuckBytes = 20, 500, 256 << 10
 	// reportWithin is how long the spaces have to report their state.
 	reportWithin = 300 * time.Millisecond
 )
@@ -101,18 +102,42 @@ func (p *servedPartition) stuckSpaces(now time.Time) (out []stalled) {
 	return out
 }
 
-// stuckNow returns the spaces that have held back a saved position for longest, and the number
-// of all.
-func (w *Worker) stuckNow(partitions []*servedPartition) (oldest []status.Stuck, count int) {
-	var all []stalled
+// stuckNow returns the spaces that hold back a saved position, those that have for longest first.
+func stuckNow(partitions []*servedPartition) (all []stalled) {
 	for _, p := range partitions {
 		all = append(all, p.stuckSpaces(time.Now())...)
 	}
 	slices.SortFunc(all, func(a, b stalled) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space))
 	})
-	count = len(all)
-	all = all[:min(len(all), maxStuck)]
+	return all
+}
+
+// stuckOldest returns the spaces that have held back a saved position for longest, and the number
+// of all.
+func (w *Worker) stuckOldest(partitions []*servedPartition) (oldest []status.Stuck, count int) {
+	all := stuckNow(partitions)
+	return w.explain(all[:min(len(all), maxStuck)], true), len(all)
+}
+
+// stuckPage returns a page of all spaces that hold back a saved position.
+func (w *Worker) stuckPage(q status.StuckQuery) status.StuckPage {
+	w.mu.Lock()
+	partitions := slices.Collect(maps.Values(w.partitions)) // any order: stuckNow sorts
+	w.mu.Unlock()
+	all := slices.DeleteFunc(stuckNow(partitions), func(s stalled) bool { return !q.Behind(&s.Stuck) })
+	page, size := w.explain(all[:min(len(all), maxStuckPage)], false), 0
+	for i := range page {
+		if size += len(page[i].Space) + len(page[i].Stream) + len(page[i].Event) + len(page[i].Reason); size > maxStuckBytes {
+			page = page[:max(i, 1)]
+			break
+		}
+	}
+	return status.StuckPage{Paged: true, Stuck: page, More: len(all) > len(page)}
+}
+
+// explain asks stuck spaces for their reasons, and looks up in the store, if so, when their events were stored.
+func (w *Worker) explain(all []stalled, stored bool) []status.Stuck {
 	ctx, cancel := context.WithTimeout(w.ctx, reportWithin)
 	defer cancel()
 	for i := range all {
@@ -120,13 +145,18 @@ func (w *Worker) stuckNow(partitions []*servedPartition) (oldest []status.Stuck,
 	}
 	var telling sync.WaitGroup
 	for i := range all {
-		telling.Go(func() { all[i].complete(ctx, w.bus) }) // ends with ctx
+		telling.Go(func() { // ends with ctx
+			if all[i].awaitReport(ctx) && stored {
+				all[i].lookUp(ctx, w.bus)
+			}
+		})
 	}
 	telling.Wait()
+	out := make([]status.Stuck, len(all))
 	for i := range all {
-		oldest = append(oldest, all[i].Stuck)
+		out[i] = all[i].Stuck
 	}
-	return oldest, count
+	return out
 }
 
 // ask requests a report from the host's loop. A loop that is in application code does
@@ -149,17 +179,23 @@ func (f *stalled) ask() {
 	h.call(func() { says <- h.stuckAt() })
 }
 
-// complete waits for the loop's report, and looks up when its event was stored.
-func (f *stalled) complete(ctx context.Context, bus Bus) {
-	if f.report != nil {
-		select {
-		case s := <-f.report:
-			f.Stream, f.Event, f.Cause, f.Reason = s.Stream, s.Event, s.Cause, s.Reason
-		case <-f.host.done:
-		case <-ctx.Done():
-			return
-		}
+// awaitReport waits for the loop's report. It returns false if that has not come in time.
+func (f *stalled) awaitReport(ctx context.Context) bool {
+	if f.report == nil {
+		return true
 	}
+	select {
+	case s := <-f.report:
+		f.Stream, f.Event, f.Cause, f.Reason = s.Stream, s.Event, s.Cause, s.Reason
+	case <-f.host.done:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// lookUp looks up when the event was stored, and which it is if that is not known.
+func (f *stalled) lookUp(ctx context.Context, bus Bus) {
 	if f.Event != "" {
 		if m, is, err := bus.FindEvent(ctx, f.Space, f.Stream, f.Event); err == nil && is {
 			f.Stored = m.Stored.UTC()

@@ -38,6 +38,23 @@ func endingOf(c *space.Completion) Ending {
 	return Done
 }
 
+// End is how an attempt at a task has ended.
+type End struct {
+	Action, Key string
+	How         Ending
+	// Attempts is how many attempts at the task there were, and Error the error of this one, "" if there is none.
+	Attempts int
+	Error    string
+	// Handled reports that the program has a function for the ends of tasks, and Discarded that a workflow decides what follows.
+	Handled, Discarded bool
+}
+
+func endOf(a *performing, t *task, c *space.Completion) End {
+	return End{
+		Action: t.action, Key: t.Key, How: endingOf(c), Attempts: t.Attempts + 1, Error: c.Err, Handled: a.spec.Done != nil, Discarded: a.spec.Discard,
+	}
+}
+
 // observed returns how the next attempt at a task is observed.
 func (l *List) observed(t *task) func(context.Context) (context.Context, func(Ending, error)) {
 	if l.host.Attempts == nil || t.ended != nil {

@@ -56,6 +56,8 @@ type Host struct {
 	// Attempts observes the attempts at tasks, nil if nothing does. It is called by the loop, and its result beside it: with the context
 	// of the attempt, which it may add to, and it returns what to call with how the attempt has ended, and its error.
 	Attempts func(action, key string, attempt int) func(context.Context) (context.Context, func(Ending, error))
+	// Ended is called by the loop when an attempt has ended, unless it was cut off; nil if nothing wants to know.
+	Ended func(End)
 	// Offered is called for each offer to performers that one has taken, or none; nil if nothing counts them.
 	Offered func(taken bool)
 }
@@ -423,6 +425,9 @@ func (l *List) attempted(a *performing, t *task, r *result) {
 	c := r.completion
 	if !r.progress.IsAbsent() {
 		t.Progress = r.progress
+	}
+	if c != nil && t.ended == nil && l.host.Ended != nil {
+		l.host.Ended(endOf(a, t, c))
 	}
 	switch {
 	case t.gone:

@@ -25,8 +25,9 @@ func (s *Set) Err() error { return s.err }
 
 // Distribution is a histogram of the table. A nil one records nothing.
 type Distribution struct {
-	h  metric.Float64Histogram
-	by map[string]metric.MeasurementOption
+	h metric.Float64Histogram
+	// by has the options for each value as the list that Record passes on, which is not made anew for each number.
+	by map[string][]metric.RecordOption
 }
 
 // Distribution returns a histogram of the table.
@@ -34,7 +35,11 @@ func (s *Set) Distribution(name string) *Distribution {
 	i := s.find(name)
 	h, err := s.meter.Float64Histogram(name, metric.WithUnit(i.Unit), metric.WithDescription(i.Help), metric.WithExplicitBucketBoundaries(i.Bounds...))
 	s.err = errors.Join(s.err, err)
-	return &Distribution{h, options(i)}
+	d := &Distribution{h, map[string][]metric.RecordOption{}}
+	for value, o := range options(i) { // any order: a map
+		d.by[value] = []metric.RecordOption{o}
+	}
+	return d
 }
 
 // options returns the attributes for each value of an instrument.
@@ -53,7 +58,7 @@ func (d *Distribution) Record(ctx context.Context, value string, n float64) {
 		return
 	}
 	if o, known := d.by[value]; known {
-		d.h.Record(ctx, n, o)
+		d.h.Record(ctx, n, o...)
 	}
 }
 

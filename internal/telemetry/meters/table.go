@@ -112,6 +112,8 @@ const (
 	WorkerTasksStarted       = "settle.worker.tasks.started"
 	WorkerAttemptDuration    = "settle.worker.task.attempt.duration"
 	WorkerTaskOffers         = "settle.worker.task.offers"
+	WorkerHostedSteps        = "settle.worker.hosted.steps"
+	WorkerHostedMemory       = "settle.worker.hosted.memory"
 	WorkerTimers             = "settle.worker.timers"
 	WorkerTimerLateness      = "settle.worker.timer.lateness"
 	WorkflowRuns             = "settle.workflow.runs"
@@ -223,6 +225,8 @@ var Worker = []Instrument{
 	{Name: WorkerTasksStarted, Kind: Counter, Unit: "{task}", Help: "Tasks that handlers have started, whether or not they were committed."},
 	{Name: WorkerAttemptDuration, Kind: Histogram, Unit: "s", Help: "Time of an attempt at a task, by how it has ended; another attempt follows one that is retried. An attempt is cut off if its space moves, or its task is cancelled.", Attribute: outcome, Values: []string{Done, Failed, Retried, CutOff}, Bounds: seconds},
 	{Name: WorkerTaskOffers, Kind: Counter, Unit: "{offer}", Help: "Offers of tasks to performers. One that is untaken is repeated: no performer was there, or had room.", Attribute: result, Values: []string{Taken, Untaken}},
+	{Name: WorkerHostedSteps, Kind: Counter, Unit: "{step}", Help: "Steps that the runs of deployed programs have executed. A run is ended at its limit (--starlark-steps)."},
+	{Name: WorkerHostedMemory, Kind: Counter, Unit: "By", Help: "Memory that the runs of deployed programs have allocated, as their limit counts it (--starlark-memory). Most of it is free again."},
 	{Name: WorkerTimers, Kind: Gauge, Unit: "{event}", Help: "Timers, jobs and delayed events that wait for their time, of the spaces in memory."},
 	{Name: WorkerTimerLateness, Kind: Histogram, Unit: "s", Help: "Time from when a timer, a job or a delayed event was due to when its handling ended.", Bounds: seconds},
 	{Name: WorkflowRuns, Kind: Counter, Unit: "{run}", Help: "Runs of workflows that were started, and that have ended.", Attribute: result, Values: []string{Started, Done, Failed, Cancelled}},

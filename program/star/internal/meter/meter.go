@@ -52,6 +52,11 @@ func (m *Meter) Start() {
 	m.allow()
 }
 
+// Used returns the steps and the bytes of the run, each step with the bytes that it stands for.
+func (m *Meter) Used() (steps, bytes uint64) {
+	return m.Thread.Steps, uint64(max(m.Mem, 0)) + m.Thread.Steps*stepBytes
+}
+
 // allow sets how many instructions the interpreter may still execute: those of Bounds.Steps, or
 // fewer if they would use up Bounds.Memory.
 func (m *Meter) allow() {
