@@ -186,6 +186,7 @@ func concerns(f *fleet.Fleet, t *tally, stalled func(*fleet.Partition, time.Time
 			Text: d.Stream + " to " + d.Space + ": " + fleet.DisallowedText(&d), Since: d.At, CLI: "settle fleet",
 		})
 	}
+	list = append(list, unperformedConcerns(f)...)
 	if t.Dead.Open > 0 {
 		add(concern{Key: "dead", State: "failed", What: "dead letters", URL: "/dead", Text: display.Count(t.Dead.Open, "event") + " failed or refused, neither redriven nor dismissed", CLI: "settle dead"})
 	}
@@ -234,6 +235,26 @@ func stuckConcerns(f *fleet.Fleet) (list []concern) {
 	}
 	if more := f.StuckCount - len(f.Stuck); more > 0 {
 		list = append(list, concern{Key: "stuck more", State: "parked", What: display.Count(more, "more space"), URL: stuckURL, Text: "are stuck, too: workers name only those that have been stuck for longest"})
+	}
+	return list
+}
+
+// Actions without a performer: after how long they need attention, and how many are named.
+const (
+	unperformedAfter = 3 * time.Second
+	maxUnperformed   = 5
+)
+
+// unperformedConcerns lists the actions whose tasks no performer takes.
+func unperformedConcerns(f *fleet.Fleet) (list []concern) {
+	for _, u := range f.Unperformed() {
+		if f.At.Sub(u.Since) < unperformedAfter || len(list) == maxUnperformed {
+			continue
+		}
+		list = append(list, concern{
+			Key: "unperformed " + u.Action + " " + u.Queue, State: "waiting", What: u.Action, URL: pathOf("spaces", u.Space), Since: u.Since, CLI: u.Advice(),
+			Text: u.Reason() + "; " + display.Count(u.Tasks, "task") + " of space " + u.Space + " and perhaps of others wait",
+		})
 	}
 	return list
 }

@@ -17,7 +17,7 @@ import (
 func Read(ctx context.Context, bus port.Client, space, doc string) (d *replica.Document, err error) {
 	for {
 		epoch := bus.Epoch()
-		r := reading{bus, space, doc, func() error {
+		r := reading{bus: bus, space: space, doc: doc, holds: func() error {
 			if bus.Epoch() != epoch {
 				return model.ErrRewound
 			}
@@ -40,6 +40,8 @@ type reading struct {
 	space, doc string
 	// holds returns an error once what has been read no longer holds, because the store has gone back.
 	holds func() error
+	// caughtUp applies commits to the document that were read before; nil if there are none.
+	caughtUp func(ctx context.Context, d *replica.Document) error
 }
 
 // upToHead reads the document up to the head of the log at the time of the call.
@@ -48,6 +50,11 @@ func (r *reading) upToHead(ctx context.Context) (d *replica.Document, err error)
 	if err != nil {
 		return nil, err
 	}
+	return r.upTo(ctx, head)
+}
+
+// upTo reads the document up to a sequence of the log, at least.
+func (r *reading) upTo(ctx context.Context, head uint64) (d *replica.Document, err error) {
 	load := r.bus.LoadPart
 	err = OverGaps(ctx, r.space, func() error {
 		st, err := load(ctx, r.space, r.doc)
@@ -96,6 +103,14 @@ func (r *reading) from(ctx context.Context, st model.SpaceState, head uint64) (*
 	}
 	if d.Read >= head {
 		return d, nil // usually: the checkpoint of a quiet space has all of its log
+	}
+	if r.caughtUp != nil {
+		if err := r.caughtUp(ctx, d); err != nil {
+			return nil, err
+		}
+		if d.Read >= head {
+			return d, r.holds()
+		}
 	}
 	for {
 		entries, err := r.bus.ReadLog(ctx, r.space, d.Read, readPage)

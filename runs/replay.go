@@ -20,6 +20,25 @@ type log struct {
 	id   string
 	doc  model.Value // of the run
 	read func(doc string) model.Value
+	// ahead, if not nil, is called with documents that will be read soon, if they exist; fetched is the page before which it was called.
+	ahead   func(docs []string)
+	fetched int
+}
+
+// fetchedPages is how many pages are fetched ahead.
+const fetchedPages = 16
+
+// fetch fetches a page and those behind it.
+func (l *log) fetch(page int) {
+	if l.ahead == nil || page < l.fetched {
+		return
+	}
+	docs := make([]string, fetchedPages)
+	for i := range docs {
+		docs[i] = pageDoc(l.id, page+i)
+	}
+	l.ahead(docs)
+	l.fetched = page + fetchedPages
 }
 
 // oldest returns the first page that is kept. A run that was stored by an earlier version has only the pages
@@ -41,6 +60,7 @@ func (l *log) oldest() int {
 // driver need not know of.
 func (l *log) text(d *driver) (string, error) {
 	key := strconv.Itoa(d.n)
+	l.fetch(d.page)
 	text, is := l.read(pageDoc(l.id, d.page)).Get(key).AsString()
 	if !is {
 		d.nextPage()

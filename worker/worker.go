@@ -56,6 +56,9 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	e.limits = tasks.NewLimits(w)
 	w.OnLimits(e.limits.Changed)
 	w.AddFigures(e.unsettled.describe)
+	if e.offers != nil {
+		w.AddFigures(e.offers.Describe)
+	}
 	return &Worker{w, e.runs, e.profile}, nil
 }
 

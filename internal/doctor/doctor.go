@@ -80,6 +80,7 @@ const (
 	CheckTimers      = "timers"
 	CheckWaking      = "waking"
 	CheckWatches     = "watches"
+	CheckPerformers  = "performers"
 	CheckPrograms    = "programs"
 	CheckDead        = "dead letters"
 	CheckBackup      = "backup"

@@ -38,6 +38,7 @@ func (j *judge) processes() {
 	j.timers()
 	j.waking()
 	j.watches()
+	j.performers()
 	j.unrunnable()
 }
 

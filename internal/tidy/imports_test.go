@@ -78,7 +78,7 @@ var importRules = []importRule{
 	{in: []string{"worker/host"}, only: []string{"model", "port", "status", "ledger", "replica", "lineage", "receipts", "history", "internal", "space/budget", "worker/roster", "access"}, others: []string{"golang.org/x/sync", "golang.org/x/time", "go.opentelemetry.io/otel/metric"}, instead: "worker/host serves spaces with or without a graph: what knows the graph belongs in worker"},
 	{in: []string{"worker/roster"}, only: []string{"model"}, instead: "worker/roster judges by what it is told, on model alone; package worker carries its words"},
 	{in: []string{"worker/roster"}, never: []string{"context", "net", "os", "log", "math/rand", "crypto/rand"}, instead: "worker/roster does no I/O: hand it what was heard, and the time"},
-	{in: []string{"worker/tasks"}, only: []string{"model", "space", "internal/pause", "internal/telemetry"}, instead: "worker/tasks does work for a space: what it needs of the host of that, it takes as tasks.Host"},
+	{in: []string{"worker/tasks"}, only: []string{"model", "space", "status", "internal/pause", "internal/telemetry"}, instead: "worker/tasks does work for a space: what it needs of the host of that, it takes as tasks.Host"},
 	{in: []string{"status"}, only: []string{"model", "port"}, instead: "status declares what processes report; what decides it belongs to the process, and what judges it to internal/fleet"},
 	{in: []string{"history"}, never: above("worker", "ordered", "live", "coordinator", "gateway", "bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "history reads what the log and the lanes have, without a worker: it takes a port.Client"},
 	{in: []string{"worker"}, never: above("coordinator"), instead: "the coordinator stands on worker; neither waits for the other"},

@@ -1,8 +1,12 @@
 package tasks
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/settlehq/settle/status"
 )
 
 // reason is why no performer has taken a task.
@@ -25,37 +29,67 @@ var pauses = [...]struct{ first, most time.Duration }{
 // a time, with growing pauses, until one is taken.
 type gates struct {
 	mu sync.Mutex
-	by map[string]*gate // by action and queue
+	by map[gateID]*gate
 	// rates are the tokens of the actions that have a limit.
 	rates map[string]*rate
 }
+
+// gateID names a gate.
+type gateID struct{ action, queue string }
 
 type gate struct {
 	until time.Time
 	pause time.Duration // 0 if the last offer was taken
 	// probing reports that an offer was made since the pause last grew.
 	probing bool
+	alone   alone
 }
+
+// alone records that no performer takes tasks that are offered: offers since one was taken, or was refused by a performer that is busy.
+type alone struct {
+	since, last time.Time // the first and the last of these offers; zero if there were none
+	claimed     time.Time // when a performer has taken a task for the last time; zero if none has
+	silent      bool      // a performer is there, and does not answer
+	of          demand    // of the last offer
+	warned      bool
+}
+
+// demand is what waits in a space: the tasks of an action.
+type demand struct {
+	space string
+	tasks int
+}
+
+const (
+	// aloneFor is for how long after an offer it is known that no performer is there: while tasks wait there is an offer every few seconds, the pause
+	// before it and the time for a claim.
+	aloneFor = 15 * time.Second
+	// warnAfter is how long no performer may be there before that is logged: one may be about to start.
+	warnAfter = 3 * time.Second
+	// maxAlone is how many actions without a performer a worker reports.
+	maxAlone = 20
+)
 
 // maxGates bounds the gates, whose names are in part those that inputs of tasks give to queues.
 const maxGates = 10_000
 
 // of returns the gate of an action and a queue.
-func (g *gates) of(name string) *gate {
-	if g.by == nil || len(g.by) >= maxGates && g.by[name] == nil {
-		g.by = map[string]*gate{} // all are open then: it costs offers, and no task
+func (g *gates) of(action, queue string) *gate {
+	id := gateID{action, queue}
+	if g.by == nil || len(g.by) >= maxGates && g.by[id] == nil {
+		g.by = map[gateID]*gate{} // all are open then: it costs offers, and no task
 	}
-	if g.by[name] == nil {
-		g.by[name] = &gate{}
+	if g.by[id] == nil {
+		g.by[id] = &gate{}
 	}
-	return g.by[name]
+	return g.by[id]
 }
 
 // admit reports how long to wait before a task can be offered; 0 for an offer to be made now.
 func (g *gates) admit(action, queue string, perSecond float64, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at := g.of(action + "." + queue)
+	at := g.of(action, queue)
 	if wait := at.until.Sub(now); wait > 0 {
 		return wait
 	}
@@ -70,11 +104,11 @@ func (g *gates) admit(action, queue string, perSecond float64, now time.Time) ti
 	return 0
 }
 
-// refused records that an offer was not taken.
-func (g *gates) refused(action, queue string, perSecond float64, why reason, now time.Time) {
+// refused records that an offer was not taken, and what waits. It returns a report that no performer has been there for a while, once until one is.
+func (g *gates) refused(action, queue string, perSecond float64, why reason, of demand, now time.Time) (report *status.Unperformed) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at, p := g.of(action+"."+queue), pauses[why]
+	at, p := g.of(action, queue), pauses[why]
 	switch {
 	case at.pause == 0:
 		at.pause = p.first
@@ -86,15 +120,53 @@ func (g *gates) refused(action, queue string, perSecond float64, why reason, now
 	if perSecond > 0 {
 		g.rateOf(action).put(perSecond)
 	}
+	a := &at.alone
+	if why == busy {
+		*a = alone{claimed: a.claimed}
+		return nil
+	}
+	if a.since.IsZero() {
+		a.since = now
+	}
+	a.last, a.silent, a.of = now, why == unclaimed, of
+	if a.warned || now.Sub(a.since) < warnAfter {
+		return nil
+	}
+	a.warned = true
+	return at.unperformed(gateID{action, queue})
+}
+
+// unperformed describes that no performer takes the tasks of a gate.
+func (at *gate) unperformed(id gateID) *status.Unperformed {
+	a := &at.alone
+	return &status.Unperformed{
+		Action: id.action, Queue: id.queue, Since: a.since.UTC(), Last: a.last.UTC(), Claimed: a.claimed.UTC(), Silent: a.silent, Space: a.of.space, Tasks: a.of.tasks,
+	}
+}
+
+// describe adds the actions to the figures of a worker whose tasks no performer takes, those that have waited for longest first.
+func (g *gates) describe(f *status.Figures, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for id, at := range g.by { // any order: sorted below
+		if a := &at.alone; !a.since.IsZero() && now.Sub(a.last) < aloneFor {
+			f.Unperformed = append(f.Unperformed, *at.unperformed(id))
+		}
+	}
+	slices.SortFunc(f.Unperformed, func(a, b status.Unperformed) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Queue, b.Queue))
+	})
+	f.UnperformedCount = len(f.Unperformed)
+	f.Unperformed = f.Unperformed[:min(len(f.Unperformed), maxAlone)]
 }
 
 // taken records that an offer was taken, and reports whether others were not.
-func (g *gates) taken(action, queue string) (opened bool) {
+func (g *gates) taken(action, queue string, now time.Time) (opened bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at := g.of(action + "." + queue)
+	at := g.of(action, queue)
 	opened = at.pause > 0
-	*at = gate{}
+	*at = gate{alone: alone{claimed: now}}
 	return opened
 }
 
@@ -102,7 +174,7 @@ func (g *gates) taken(action, queue string) (opened bool) {
 func (g *gates) freed(action, queue string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.of(action + "." + queue).until = time.Time{}
+	g.of(action, queue).until = time.Time{}
 }
 
 func (g *gates) rateOf(action string) *rate {
