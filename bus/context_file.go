@@ -30,6 +30,15 @@ func SaveContext(name, url, description string) (file string, err error) {
 	return file, os.WriteFile(file, append(text, '\n'), 0o600)
 }
 
+// RemoveContext removes a nats context that SaveContext has written, if it still names the server.
+func RemoveContext(name, url string) {
+	dir, err := contextDir()
+	if err != nil || model.CheckName("context", name) != nil || ContextURL(name) != url {
+		return
+	}
+	_ = os.Remove(filepath.Join(dir, name+".json")) // one that stays names a server that does not answer
+}
+
 // ContextURL returns the server that a nats context names, "" for none.
 func ContextURL(name string) string {
 	dir, err := contextDir()

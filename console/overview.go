@@ -197,6 +197,7 @@ func concerns(f *fleet.Fleet, all []fleet.Stuck, t *tally, stalled func(*fleet.P
 			Text: d.Stream + " to " + d.Space + ": " + fleet.DisallowedText(&d), Since: d.At, CLI: "settle fleet",
 		})
 	}
+	list = append(list, unperformedConcerns(f)...)
 	if t.Dead.Open > 0 {
 		add(concern{Key: "dead", State: "failed", What: "dead letters", URL: "/dead", Text: display.Count(t.Dead.Open, "event") + " failed or refused, neither redriven nor dismissed", CLI: "settle dead"})
 	}
@@ -269,6 +270,26 @@ func failingConcerns(f *fleet.Fleet) (list []concern) {
 	}
 	if unnamed > 0 {
 		list = append(list, concern{Key: "failing more", State: "failed", What: "tasks", URL: "/doctor", Text: "those of " + display.Count(unnamed, "more action") + " fail, too: workers name those that have failed last", CLI: "settle doctor"})
+	}
+	return list
+}
+
+// Actions without a performer: after how long they need attention, and how many are named.
+const (
+	unperformedAfter = 3 * time.Second
+	maxUnperformed   = 5
+)
+
+// unperformedConcerns lists the actions whose tasks no performer takes.
+func unperformedConcerns(f *fleet.Fleet) (list []concern) {
+	for _, u := range f.Unperformed() {
+		if f.At.Sub(u.Since) < unperformedAfter || len(list) == maxUnperformed {
+			continue
+		}
+		list = append(list, concern{
+			Key: "unperformed " + u.Action + " " + u.Queue, State: "waiting", What: u.Action, URL: pathOf("spaces", u.Space), Since: u.Since, CLI: u.Advice(),
+			Text: u.Reason() + "; " + display.Count(u.Tasks, "task") + " of space " + u.Space + " and perhaps of others wait",
+		})
 	}
 	return list
 }

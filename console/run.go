@@ -30,12 +30,13 @@ func runPage() page {
 	}
 }
 
-// runLoader loads the page of a run. While its document does not change, nothing does.
+// runLoader loads the page of a run. While its document does not change, nothing does, and each step of the run is read once.
 type runLoader struct {
-	c    *Console
-	q    *query
-	at   uint64 // the revision of the document
-	last *shown
+	c      *Console
+	q      *query
+	reader *flow.Reader
+	at     uint64 // the revision of the document
+	last   *shown
 }
 
 func (r *runLoader) load(ctx context.Context) (*shown, error) {
@@ -43,34 +44,33 @@ func (r *runLoader) load(ctx context.Context) (*shown, error) {
 	if err := refuse(r.q.visitor.MayReadAll(space)); err != nil {
 		return nil, err
 	}
-	client, err := r.c.client("")
-	if err != nil {
-		return nil, err
+	if r.reader == nil {
+		client, err := r.c.client("")
+		if err != nil {
+			return nil, err
+		}
+		r.reader = flow.In(client.Space(space)).Reader(id)
 	}
-	_, at, err := client.Space(space).Get(ctx, runs.Doc(id))
+	at, err := r.reader.Revision(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if at == r.at && r.last != nil {
 		return r.last, nil
 	}
-	in := flow.In(client.Space(space))
-	h, err := in.History(ctx, id)
+	v, err := r.reader.View(ctx)
 	if errors.Is(err, flow.ErrNoRun) {
 		return nil, &missing{fmt.Sprintf("Space %s has no run %s: it was never started, or is not kept any more", space, id)}
 	}
 	if err != nil {
 		return nil, err
 	}
-	d := &runData{Space: space, Run: id, q: r.q}
-	if d.Status, err = in.Status(ctx, id); err != nil {
-		return nil, err
+	d := &runData{Space: space, Run: id, Status: v.Status, q: r.q}
+	if v.Untimed != nil {
+		v.Timeline, d.Untimed = &flow.Timeline{}, v.Untimed.Error()
 	}
-	t, err := in.Timeline(ctx, id)
-	if err != nil {
-		t, d.Untimed = &flow.Timeline{}, err.Error()
-	}
-	d.fill(h, t)
+	d.fill(v.History, v.Timeline)
+	d.Timeline = &runs.Timeline{From: v.Timeline.From, Opaque: v.Timeline.Opaque} // the attempts are valid until the next reading
 	s := d.shown()
 	r.at, r.last = at, s
 	return s, nil
@@ -460,15 +460,18 @@ func (d *runData) node(fn, at int) {
 		}
 	}
 	names := callsAt(n)
-	var list []attemptRow
+	var list []*runs.Attempt
 	for i := range d.Timeline.Attempts {
 		a := &d.Timeline.Attempts[i]
 		if a.Line == n.Line && slices.Contains(names, a.Action+a.Child) {
-			list = append(list, attemptOf(a))
+			list = append(list, a)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b attemptRow) int { return cmp.Compare(a.rank(), b.rank()) })
-	x.Total, x.Attempts = len(list), list[:min(len(list), maxAttempts)]
+	slices.SortStableFunc(list, func(a, b *runs.Attempt) int { return cmp.Compare(rankOf(a.State), rankOf(b.State)) })
+	x.Total = len(list)
+	for _, a := range list[:min(len(list), maxAttempts)] {
+		x.Attempts = append(x.Attempts, attemptOf(a))
+	}
 	d.Node = x
 }
 

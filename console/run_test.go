@@ -113,6 +113,35 @@ func TestRun_ShowsTheGraphAsItRuns(t *testing.T) {
 	w.want("/spaces/a/runs/r9", 404, "Space a has no run r9")
 }
 
+// builds is a program whose actions are performed elsewhere.
+func builds(t *testing.T) *settle.Program {
+	t.Helper()
+	p := settle.NewProgram("builds")
+	w := flow.New(p)
+	w.Starlark("build.star", []byte("load(\"actions\", \"build\")\ndef run(n):\n    return len(parallel([build(i) for i in range(n)]))\nworkflow(\"build\", run)\n"))
+	w.External("build")
+	if err := w.Register(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// The overview names an action that has no performer, with the command that starts one; the page of a run with many calls is no larger than what it shows.
+func TestOverview_NamesAnActionWithoutAPerformer(t *testing.T) {
+	w := operate(t, settle.Config{Programs: settle.Always(builds(t))})
+	if _, err := flow.In(w.d.Client().Space("a")).Start(t.Context(), "build", "b1", map[string]any{"n": 1500}); err != nil {
+		t.Fatal(err)
+	}
+	text := w.until("/", "no performer of build is connected; 1,500 tasks of space a and perhaps of others wait")
+	if !strings.Contains(text, "settle perform build -- COMMAND") {
+		t.Errorf("the command is not named: %s", visible(text))
+	}
+	text = w.until("/spaces/a/runs/b1", "0 of 1,500")
+	if len(text) > 100<<10 {
+		t.Errorf("the page of the run has %d bytes", len(text))
+	}
+}
+
 // A run receives a signal, is retried, reset and cancelled.
 func TestRun_Actions(t *testing.T) {
 	var repaired atomic.Bool

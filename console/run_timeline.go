@@ -27,9 +27,9 @@ type attemptRow struct {
 	Step           int
 }
 
-// rank orders attempts: those that failed or are under way first.
-func (a *attemptRow) rank() int {
-	return slices.Index([]string{"failed", "running", "cancelled", "done"}, a.Word)
+// rankOf orders attempts: those that failed or are under way first.
+func rankOf(of runs.State) int {
+	return slices.Index([]runs.State{runs.Failed, runs.Running, runs.Cancelled, runs.Done}, of)
 }
 
 func attemptOf(a *runs.Attempt) attemptRow {
@@ -185,20 +185,34 @@ func (g *callGroup) finish(list []*runs.Attempt, from, to int64) {
 	g.Bars = bars(list, from, to)
 }
 
+// bar is one rectangle: an attempt, or several of the same state that begin at the same place of a row as far as that can be seen.
+type bar struct {
+	row        int
+	class      string
+	from, till int64
+}
+
+// leastBar is the least width of a bar, in thousandths of the width of all, and wideBar that in a picture of more than manyBars attempts.
+const leastBar, wideBar, manyBars = 4, 16, 2000
+
 // bars draws attempts as bars in time: one row each, or several attempts a row if there are many. Attempts that overlap are in rows of their own
-// as far as there are rows.
+// as far as there are rows. However many attempts there are, it is a picture of some thousand bars at most.
 func bars(list []*runs.Attempt, from, to int64) template.HTML {
-	span := float64(max(to-from, 1))
-	var ends []int64
-	type placed struct {
-		a   *runs.Attempt
-		row int
+	span, least := float64(max(to-from, 1)), leastBar
+	if len(list) > manyBars {
+		least = wideBar
 	}
-	var all []placed
-	for _, a := range list {
-		end := a.Ended
+	var ends []int64
+	var all []bar
+	type place struct {
+		row, at int
+		class   string
+	}
+	drawn := map[place]int{}
+	for i, a := range list {
+		end, class := a.Ended, runState(a.State)
 		if end == 0 {
-			end = to
+			end, class = to, class+" open"
 		}
 		row := slices.IndexFunc(ends, func(e int64) bool { return e <= a.Started })
 		switch {
@@ -208,10 +222,16 @@ func bars(list []*runs.Attempt, from, to int64) template.HTML {
 			row = len(ends)
 			ends = append(ends, end)
 		default:
-			row = len(all) % barRows
+			row = i % barRows
 			ends[row] = max(ends[row], end)
 		}
-		all = append(all, placed{a, row})
+		where := place{row, int(1000 / float64(least) * float64(a.Started-from) / span), class}
+		if at, is := drawn[where]; is {
+			all[at].till = max(all[at].till, end)
+			continue
+		}
+		drawn[where] = len(all)
+		all = append(all, bar{row, class, a.Started, end})
 	}
 	height, gap := 8, 2
 	if len(ends) > 6 {
@@ -220,13 +240,10 @@ func bars(list []*runs.Attempt, from, to int64) template.HTML {
 	var b strings.Builder
 	h := len(ends)*(height+gap) + 2
 	fmt.Fprintf(&b, `<svg class="gantt" width="100%%" height="%d" aria-hidden="true">`, h)
-	for _, p := range all {
-		end, class := p.a.Ended, runState(p.a.State)
-		if end == 0 {
-			end, class = to, class+" open"
-		}
-		x, w := 100*float64(p.a.Started-from)/span, 100*float64(end-p.a.Started)/span
-		fmt.Fprintf(&b, `<rect class="s-%s" x="%.2f%%" y="%d" width="%.2f%%" height="%d" rx="1"/>`, class, min(x, 99.6), 1+p.row*(height+gap), max(w, 0.4), height)
+	for i := range all {
+		p := &all[i]
+		x, w := 100*float64(p.from-from)/span, 100*float64(p.till-p.from)/span
+		fmt.Fprintf(&b, `<rect class="s-%s" x="%.2f%%" y="%d" width="%.2f%%" height="%d" rx="1"/>`, p.class, min(x, 100-float64(least)/10), 1+p.row*(height+gap), max(w, float64(least)/10), height)
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String()) //nolint:gosec // numbers and names of this package

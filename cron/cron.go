@@ -27,6 +27,8 @@ package cron
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 	_ "time/tzdata" // so that every worker has the same zones
 
@@ -53,7 +55,7 @@ const anyHour = 1 << 63
 func Parse(text string) (*Schedule, error) {
 	parsed, err := parser.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("cron expression %q: %w", text, err)
+		return nil, fmt.Errorf("cron expression %q: %w", text, inField(text, err))
 	}
 	s := &Schedule{text: text, zone: time.UTC}
 	spec, ok := parsed.(*gocron.SpecSchedule)
@@ -74,6 +76,29 @@ func Parse(text string) (*Schedule, error) {
 		return nil, fmt.Errorf("cron expression %q: there is no such time", text)
 	}
 	return s, nil
+}
+
+// inField returns the error of an expression with the name of the field that cannot be read, if one cannot.
+func inField(text string, err error) error {
+	fields := strings.Fields(text)
+	if len(fields) > 0 && (strings.HasPrefix(fields[0], "TZ=") || strings.HasPrefix(fields[0], "CRON_TZ=")) {
+		fields = fields[1:]
+	}
+	names := []string{"second", "minute", "hour", "day of the month", "month", "day of the week"}
+	if len(fields) == len(names)-1 {
+		names = names[1:]
+	}
+	if len(fields) != len(names) {
+		return err
+	}
+	for i, field := range fields {
+		alone := slices.Repeat([]string{"*"}, len(fields))
+		alone[i] = field
+		if _, own := parser.Parse(strings.Join(alone, " ")); own != nil {
+			return fmt.Errorf("the %s, %q: %w", names[i], field, own)
+		}
+	}
+	return err
 }
 
 // String returns the expression.

@@ -138,7 +138,10 @@ func TestParse_RefusesWhatIsNoExpressionAndSaysWhy(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                               "empty",
 		"* * *":                          "fields",
-		"61 * * * *":                     "61",
+		"61 * * * *":                     `the minute, "61"`,
+		"0 9 * * 8":                      `the day of the week, "8"`,
+		"0 0 25 * * *":                   `the hour, "25"`,
+		"CRON_TZ=UTC 0 9 x * *":          `the day of the month, "x"`,
 		"0 0 30 2 *":                     "no such time",
 		"CRON_TZ=Mars/Olympus * * * * *": "Mars/Olympus",
 	} {

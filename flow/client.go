@@ -148,7 +148,7 @@ func (r Runs) List(ctx context.Context) (map[string]*Status, error) {
 
 // Status returns the state of a run, as the log has it, and what it waits for.
 func (r Runs) Status(ctx context.Context, id string) (*Status, error) {
-	return unchanged(ctx, r, id, runs.Inspect)
+	return r.Reader(id).Status(ctx)
 }
 
 // Progress returns what the performer of a call that a run waits for, one of its Waiting, has reported last, absent if there is nothing.
@@ -158,21 +158,6 @@ func (r Runs) Progress(ctx context.Context, s *Status, call *workflow.Open) (set
 		v, _, err := r.space.Get(ctx, doc)
 		return v, err
 	})
-}
-
-// once returns a function that reads each document once: a page has many records, and each of them is asked for.
-func once(read func(doc string) (settle.Value, error)) func(doc string) (settle.Value, error) {
-	known := map[string]settle.Value{}
-	return func(doc string) (settle.Value, error) {
-		if v, is := known[doc]; is {
-			return v, nil
-		}
-		v, err := read(doc)
-		if err == nil {
-			known[doc] = v
-		}
-		return v, err
-	}
 }
 
 // Wait waits until a run has ended, and returns its status. A run that does not exist is waited for, too.

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/settlehq/settle"
@@ -115,7 +114,8 @@ type Event = runs.Event
 
 // History returns the steps of a run, those of one that has ended, too.
 func (r Runs) History(ctx context.Context, id string) (*History, error) {
-	return unchanged(ctx, r, id, runs.ReadHistory)
+	x := r.Reader(id)
+	return readRun(ctx, x, x.run.History)
 }
 
 // Filter selects runs, see [runs.Filter].
@@ -132,37 +132,11 @@ func (r Runs) Find(ctx context.Context, f Filter) (*Page, error) {
 	})
 }
 
-// inspections bounds how often the documents of a run that changes meanwhile are read.
-const inspections = 20
-
-// unchanged reads something of a run from several of its documents, again if they have changed meanwhile.
-func unchanged[T any](ctx context.Context, r Runs, id string, get func(id string, read func(doc string) (settle.Value, error)) (T, error)) (none T, err error) {
-	if err := runs.CheckID(id); err != nil {
-		return none, err
-	}
-	for n := 1; ; n++ {
-		before, _, err := r.space.Get(ctx, runs.Doc(id))
-		if err != nil {
-			return none, err
-		}
-		out, err := get(id, once(func(doc string) (settle.Value, error) {
-			v, _, err := r.space.Get(ctx, doc)
-			return v, err
-		}))
-		if err == nil || errors.Is(err, ErrNoRun) || ctx.Err() != nil {
-			return out, err
-		}
-		after, _, again := r.space.Get(ctx, runs.Doc(id))
-		if again != nil || n == inspections || before.String() == after.String() {
-			return out, err
-		}
-	}
-}
-
 // Timeline are the attempts of a run, see [runs.Timeline].
 type Timeline = runs.Timeline
 
 // Timeline returns the attempts of actions and the children of a run, with their arguments and results, as far as its steps are kept.
 func (r Runs) Timeline(ctx context.Context, id string) (*Timeline, error) {
-	return unchanged(ctx, r, id, runs.ReadTimeline)
+	x := r.Reader(id)
+	return readRun(ctx, x, x.run.Timeline)
 }

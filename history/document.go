@@ -35,7 +35,7 @@ func readError(doc, space string, err error) error {
 
 // readUpTo reads a document at least up to a position of the log in an epoch of the store.
 func readUpTo(ctx context.Context, bus port.Client, space, doc string, head, epoch uint64) (*replica.Document, error) {
-	r := reading{bus, space, doc, func() error {
+	r := reading{bus: bus, space: space, doc: doc, holds: func() error {
 		if bus.Epoch() != epoch {
 			return model.ErrRewound
 		}
@@ -54,9 +54,11 @@ type reading struct {
 	space, doc string
 	// holds returns an error once what has been read no longer holds, because the store has gone back.
 	holds func() error
+	// caughtUp applies commits to the document that were read before; nil if there are none.
+	caughtUp func(ctx context.Context, d *replica.Document) error
 }
 
-// upTo reads the document at least up to head.
+// upTo reads the document up to a sequence of the log, at least.
 func (r *reading) upTo(ctx context.Context, head uint64) (d *replica.Document, err error) {
 	load := r.bus.LoadPart
 	err = OverGaps(ctx, r.space, func() error {
@@ -106,6 +108,14 @@ func (r *reading) from(ctx context.Context, st model.SpaceState, head uint64) (*
 	}
 	if d.Read >= head {
 		return d, nil // usually: the checkpoint of a quiet space has all of its log
+	}
+	if r.caughtUp != nil {
+		if err := r.caughtUp(ctx, d); err != nil {
+			return nil, err
+		}
+		if d.Read >= head {
+			return d, r.holds()
+		}
 	}
 	for {
 		entries, err := r.bus.ReadLog(ctx, r.space, d.Read, readPage)

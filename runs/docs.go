@@ -2,6 +2,7 @@ package runs
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -51,6 +52,14 @@ func snapshotDoc(id string) string       { return "runstate_" + id }
 func graphDoc(version string) string     { return "workflow_" + version }
 func timerOfSchedule(name string) string { return "schedule_" + name }
 func timerOf(id string) string           { return "run_" + id }
+
+// internalDocs matches the documents of runs that are of use to package runs only: their steps, snapshots, children and conditions, the graphs, and what
+// all of a space share.
+var internalDocs = regexp.MustCompile(`^(run(log_.+_[0-9]+|state_.+|children_.+|waits_.+)|runs_(conditions|load|attributes_[0-9]+)|workflow_[0-9a-f]{16})$`)
+
+// IsInternal reports whether a document has a name that only package runs makes use of, or is a pending call. An application may have documents of such
+// names only in a program without workflows.
+func IsInternal(doc string) bool { return internalDocs.MatchString(doc) || model.IsTaskDoc(doc) }
 
 // State is the state of a run.
 type State string

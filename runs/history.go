@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -72,55 +71,17 @@ func (h *History) Gone() int {
 	return h.Events[0].Step - 1
 }
 
-// ReadHistory returns the steps of a run. An error may mean that its documents have changed between two reads.
-func ReadHistory(id string, read func(doc string) (model.Value, error)) (*History, error) {
-	doc, err := read(Doc(id))
-	if err != nil {
-		return nil, err
-	}
-	h := &History{}
-	if h.Status, err = StatusOf(id, doc); err != nil {
-		return nil, err
-	}
-	if h.Status.State != Running && doc.Get(inPages).IsAbsent() {
-		return h, nil
-	}
-	var failed error
-	l := log{id: id, doc: doc, read: func(name string) model.Value {
-		v, err := read(name)
-		failed = errors.Join(failed, err)
-		return v
-	}}
-	graph, _ := l.read(graphDoc(h.Status.Version)).AsString()
-	g, err := workflow.Decode([]byte(graph))
-	if err != nil {
-		g = &workflow.Graph{} // then events do not have the names of their actions
-	}
-	absent := 0
-	for page := l.oldest(); absent < 2 && failed == nil && (len(h.Events) == 0 || h.Events[len(h.Events)-1].Step < h.Status.Steps); page++ {
-		v := l.read(pageDoc(id, page))
-		if absent++; !v.IsAbsent() {
-			absent = 0
-		}
-		if err := h.add(v, g); err != nil {
-			return nil, fmt.Errorf("run %s: %w", id, err)
-		}
-	}
-	if failed == nil && len(h.Events) > 0 && h.Events[len(h.Events)-1].Step != h.Status.Steps {
-		failed = fmt.Errorf("run %s: its last step is %d, and step %d was found", id, h.Status.Steps, h.Events[len(h.Events)-1].Step)
-	}
-	return h, failed
-}
-
-// add adds the steps of a page.
-func (h *History) add(page model.Value, g *workflow.Graph) error {
+// add adds the steps of a page that are not known.
+func (s *steps) add(page model.Value, g *workflow.Graph) error {
 	var numbers []int
 	for key := range page.All() {
 		n, err := strconv.Atoi(key)
 		if err != nil {
 			return fmt.Errorf("%.50q is not the number of a record", key)
 		}
-		numbers = append(numbers, n)
+		if n >= s.last() {
+			numbers = append(numbers, n)
+		}
 	}
 	slices.Sort(numbers)
 	for _, n := range numbers {
@@ -137,7 +98,7 @@ func (h *History) add(page model.Value, g *workflow.Graph) error {
 		if e.Wait != "" {
 			e.Line = g.LineOf(e.Wait)
 		}
-		h.Events = append(h.Events, e)
+		s.events = append(s.events, e)
 	}
 	return nil
 }

@@ -237,6 +237,7 @@ func (h *host) write(id string, e *entry, at head) {
 	h.writeChildren(id, &last.plan)
 	h.writeConditions(id, e)
 	h.writeLoad(id, e)
+	h.writeWaits(id, e)
 	switch at := last.plan.timer; {
 	case at == nil:
 	case *at == 0:

@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -45,7 +44,8 @@ type Status struct {
 	// Positions are where the run is in its graph, and Passed returns how often it has come to a node. Both are known as Waiting is.
 	Positions []workflow.Position
 	Passed    func(fn, node int) int
-	// Opaque reports that Waiting is not known: the code of the run calls functions of the worker's process.
+	// Opaque reports that the code of the run calls functions of the worker's process: then only the signals, conditions and times are known that it
+	// waits for.
 	Opaque bool
 	// pending has what the keys of the tasks that are waited for are made of.
 	pending map[string]pending
@@ -126,51 +126,4 @@ func (s *Status) Mark(fn, node int) workflow.Mark {
 		mark = s.Graph.MarkIn(s.Marks, fn, node)
 	}
 	return mark
-}
-
-// Inspect returns the status of a run with what it waits for. It makes the run again from its documents; an error
-// may mean that they have changed between two reads.
-func Inspect(id string, read func(doc string) (model.Value, error)) (*Status, error) {
-	doc, err := read(Doc(id))
-	if err != nil {
-		return nil, err
-	}
-	s, err := StatusOf(id, doc)
-	if err != nil {
-		return s, err
-	}
-	children, err := read(childrenDoc(id))
-	if err != nil {
-		return s, err
-	}
-	s.Children = childrenOf(children)
-	if err := s.readGraph(read); err != nil || s.State != Running {
-		return s, err
-	}
-	p, err := workflow.Prepare(s.Graph)
-	if err != nil {
-		s.Opaque = true
-		return s, nil
-	}
-	at, err := headOf(doc)
-	if err != nil {
-		return s, err
-	}
-	var failed error
-	d, err := replay(p, id, doc, at, func(name string) model.Value {
-		v, err := read(name)
-		if err != nil {
-			failed = err
-		}
-		return v
-	})
-	if err = errors.Join(failed, err); err != nil {
-		return s, err
-	}
-	s.Waiting, s.Timers, s.Queued, s.Marks = d.run.Open(), d.timers, map[string]bool{}, d.run.Marks()
-	s.Positions, s.Passed, s.pending = d.run.Positions(), d.run.Passed, d.pending
-	for _, w := range d.queue {
-		s.Queued[w.ID] = true
-	}
-	return s, nil
 }

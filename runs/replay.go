@@ -20,6 +20,25 @@ type log struct {
 	id   string
 	doc  model.Value // of the run
 	read func(doc string) model.Value
+	// ahead, if not nil, is called with documents that will be read soon, if they exist; fetched is the page before which it was called.
+	ahead   func(docs []string)
+	fetched int
+}
+
+// fetchedPages is how many pages are fetched ahead.
+const fetchedPages = 16
+
+// fetch fetches a page and those behind it.
+func (l *log) fetch(page int) {
+	if l.ahead == nil || page < l.fetched {
+		return
+	}
+	docs := make([]string, fetchedPages)
+	for i := range docs {
+		docs[i] = pageDoc(l.id, page+i)
+	}
+	l.ahead(docs)
+	l.fetched = page + fetchedPages
 }
 
 // oldest returns the first page that is kept. A run that was stored by an earlier version has only the pages
@@ -42,6 +61,7 @@ func (l *log) oldest() int {
 func (l *log) text(d *driver) (string, error) {
 	key := strconv.Itoa(d.n)
 	for _, page := range [...]int{d.page, d.page + 1, d.page - 1} {
+		l.fetch(page)
 		if text, is := l.read(pageDoc(l.id, page)).Get(key).AsString(); is {
 			if page != d.page {
 				d.page, d.size = page, 0

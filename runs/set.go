@@ -37,6 +37,11 @@ const (
 	StreamMet = "workflow-met"
 )
 
+// ClientStreams returns the streams of runs and schedules to which clients may send.
+func ClientStreams() []string {
+	return append([]string{StreamStart, StreamSignal, StreamCancel, StreamRetry, StreamReset}, ScheduleStreams()...)
+}
+
 // Definition is a workflow that a program has.
 type Definition struct {
 	Name      string

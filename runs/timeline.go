@@ -1,12 +1,8 @@
 package runs
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/workflow"
 )
 
@@ -43,79 +39,22 @@ type Timeline struct {
 	Opaque bool `json:"opaque,omitzero"`
 }
 
-// ReadTimeline returns the attempts of a run, with their arguments and results, as far as its steps are kept. It makes the run again from
-// its documents; an error may mean that they have changed between two reads.
-func ReadTimeline(id string, read func(doc string) (model.Value, error)) (*Timeline, error) {
-	doc, err := read(Doc(id))
-	if err != nil {
-		return nil, err
-	}
-	s, err := StatusOf(id, doc)
-	if err != nil {
-		return nil, err
-	}
-	if s.State != Running && doc.Get(inPages).IsAbsent() {
-		return &Timeline{From: s.Steps}, nil
-	}
-	if err := s.readGraph(read); err != nil {
-		return nil, err
-	}
-	if s.Graph == nil {
-		return &Timeline{From: s.Steps}, nil
-	}
-	p, err := workflow.Prepare(s.Graph)
-	if err != nil {
-		return &Timeline{Opaque: true}, nil
-	}
-	var failed error
-	l := log{id: id, doc: doc, read: func(name string) model.Value {
-		v, err := read(name)
-		failed = errors.Join(failed, err)
-		return v
-	}}
-	t, err := l.timeline(p, s)
-	return t, errors.Join(failed, err)
-}
-
-// timeline makes the run again from its first record or, if that is not kept, from its snapshot.
-func (l *log) timeline(p *workflow.Program, s *Status) (*Timeline, error) {
-	d, err := newDriver(p, jsontext.Value(l.doc.Get("args").String())), error(nil)
-	d.chain = chainOf(l.doc)
-	if l.oldest() > 0 {
-		if d, err = l.base(p, s.Steps); errors.Is(err, errGone) {
-			return &Timeline{From: s.Steps}, nil
-		} else if err != nil {
-			return nil, err
-		}
-	}
-	b := &timelineBuilder{graph: s.Graph, open: map[string]int{}, t: &Timeline{From: d.n}}
-	for _, w := range d.run.Open() {
-		if was, is := d.pending[w.ID]; is {
-			b.add(Attempt{Work: w.ID, Number: was.Attempt, Action: w.Action, Child: w.Child, Started: w.Since})
-		}
-	}
-	for d.n < s.Steps {
-		rec, text, err := l.next(d)
-		if errors.Is(err, errGone) {
-			return &Timeline{From: s.Steps}, nil
-		} else if err != nil {
-			return nil, err
-		}
-		step, err := d.apply(&rec, nil)
-		if err != nil {
-			return nil, fmt.Errorf("record %d: %w", d.n, err)
-		}
-		d.wrote(text)
-		b.step(d, &rec, &step)
-	}
-	return b.t, nil
-}
-
 // timelineBuilder notes attempts.
 type timelineBuilder struct {
 	graph *workflow.Graph
 	open  map[string]int // the newest attempt of each call that has not ended, by its place in the list
 	t     *Timeline
+}
+
+// newTimeline returns the timeline of a run from its present state on.
+func newTimeline(d *driver, g *workflow.Graph) *timelineBuilder {
+	b := &timelineBuilder{graph: g, open: map[string]int{}, t: &Timeline{From: d.n}}
+	for _, w := range d.run.Open() {
+		if was, is := d.pending[w.ID]; is {
+			b.add(Attempt{Work: w.ID, Number: was.Attempt, Action: w.Action, Child: w.Child, Started: w.Since})
+		}
+	}
+	return b
 }
 
 func (b *timelineBuilder) add(a Attempt) {

@@ -61,6 +61,10 @@ type Figures struct {
 	// another worker counts there, too.
 	Disallowed      []Disallowed `json:"disallowed,omitzero"`
 	DisallowedCount uint64       `json:"disallowed_count,omitzero"`
+	// Unperformed are the actions whose tasks no performer takes, those that have waited for longest first, at most 20; UnperformedCount is the
+	// number of all.
+	Unperformed      []Unperformed `json:"unperformed,omitzero"`
+	UnperformedCount int           `json:"unperformed_count,omitzero"`
 	// Watches are the live queries that the worker serves, and Unrunnable the deployed versions that
 	// cannot run here, each with the spaces assigned to it, the version that they run instead, and the reason.
 	Watches    Watches  `json:"watches,omitzero"`

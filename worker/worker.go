@@ -57,6 +57,9 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	w.OnLimits(e.limits.Changed)
 	w.AddFigures(e.unsettled.describe)
 	w.AddFigures(e.failing.describe)
+	if e.offers != nil {
+		w.AddFigures(e.offers.Describe)
+	}
 	return &Worker{w, e.runs, e.profile}, nil
 }
 

@@ -33,6 +33,19 @@ func (r *Run) Open() []Open {
 		w := r.works[id]
 		list = append(list, Open{ID: id, Func: w.frame.fn, Node: w.node, Action: w.call.Action, Child: w.call.Child, Attempt: w.attempt, Retry: w.retry != "", Since: w.since, Failed: w.failed})
 	}
+	return append(list, r.waits()...)
+}
+
+// Waits returns the signals, conditions and times that a run waits for, sorted by ID. If more than most calls of functions are under way, none is
+// returned, and false: it would take long to look at all.
+func (r *Run) Waits(most int) (list []Open, known bool) {
+	if len(r.frames) > most {
+		return nil, false
+	}
+	return r.waits(), true
+}
+
+func (r *Run) waits() (list []Open) {
 	for _, id := range slices.Sorted(maps.Keys(r.frames)) {
 		f := r.frames[id]
 		switch a := f.wait; {

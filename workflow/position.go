@@ -62,6 +62,15 @@ func (l *loop) length() int {
 // this package counted them are not among them.
 func (r *Run) Passed(fn, node int) int { return r.passed.at(fn, node) }
 
+// Passes returns Passed as of now: later steps do not change what it says.
+func (r *Run) Passes() func(fn, node int) int {
+	now := make(passes, len(r.passed))
+	for i := range r.passed {
+		now[i] = slices.Clone(r.passed[i])
+	}
+	return now.at
+}
+
 // passes counts how often a run has come to each node, by function and node. A join, to which no edge is followed, counts as
 // its fan-out does.
 type passes [][]int

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/settlehq/settle/internal/dev"
 	"github.com/settlehq/settle/internal/flags"
@@ -13,6 +14,13 @@ type devCmd struct {
 	Reset        bool     `help:"Remove the data of earlier runs: documents, events, versions."`
 	Trace        bool     `help:"Keep the newest traces in memory, and show them over HTTP."`
 	flags.Worker `group:"Options of the workers"`
+}
+
+// Help says where the servers are to be found.
+func (devCmd) Help() string {
+	return fmt.Sprintf(`It listens on 127.0.0.1 only: NATS on port %d, HTTP with the console on port %d, or on the next ones that are free. A
+directory keeps its ports from one start to the next, and commands that are run in it find the server by themselves. While it runs there is
+a nats context, %s, unless another one has that name.`, dev.NATSPort, dev.HTTPPort, dev.ContextName)
 }
 
 // Run runs everything in one process, until it is interrupted.

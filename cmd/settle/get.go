@@ -27,6 +27,7 @@ type getCmd struct {
 	At        *uint64       `help:"Print the document as it was at this revision (a log sequence), as far back as the log reaches." placeholder:"REVISION"`
 	Verbose   bool          `short:"v" help:"Print the revision before the value."`
 	JSON      bool          `name:"json" help:"Print a JSON object for each document, with its revision and its full value."`
+	All       bool          `help:"List the documents, too, in which runs of workflows keep their steps and their graphs. With --json they are listed in any case."`
 }
 
 // documentLine is a document as `settle get --json` prints it.

@@ -9,8 +9,10 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/runs"
 )
 
 // list prints the documents of a space from the log, without computing any.
@@ -26,7 +28,11 @@ func (c *getCmd) list(ctx context.Context, io streams, b *bus.Bus) error {
 	}
 	lines := c.documents(all, append(all.Derived, derivedBy(ctx, b, c.Space)...))
 	if !c.JSON {
-		c.print(io, lines)
+		own := len(lines)
+		if !c.All {
+			lines = slices.DeleteFunc(lines, func(l documentLine) bool { return runs.IsInternal(l.Document) })
+		}
+		c.print(io, lines, own-len(lines))
 		return nil
 	}
 	for i := range lines {
@@ -105,7 +111,7 @@ func derivedBy(ctx context.Context, b *bus.Bus, space string) (docs []string) {
 	return docs
 }
 
-func (c *getCmd) print(io streams, lines []documentLine) {
+func (c *getCmd) print(io streams, lines []documentLine, hidden int) {
 	if len(lines) == 0 {
 		fmt.Fprintf(io.out, "space %s has no documents\n", c.Space)
 		return
@@ -123,6 +129,9 @@ func (c *getCmd) print(io streams, lines []documentLine) {
 	}
 	s.table(heading, rows)
 	fmt.Fprintf(io.out, "\nThese are the values in the log. A derived document may be older than its\ninputs; `settle get %s DOCUMENT` brings one up to date.\n", c.Space)
+	if hidden > 0 {
+		fmt.Fprintf(io.out, "%s of runs of workflows are not listed: --all lists them.\n", display.Count(hidden, "document"))
+	}
 }
 
 // row returns the line of a document, with its value cut to the available width.

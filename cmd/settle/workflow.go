@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/flow"
 	"github.com/settlehq/settle/internal/display"
+	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
@@ -39,11 +41,16 @@ type workflowCmd struct {
 
 // withRuns connects, and calls f with the runs of a space.
 func (c *inName) withRuns(ctx context.Context, io streams, space string, f func(r flow.Runs) error) error {
+	return c.withRunsOn(ctx, io, space, func(_ *bus.Bus, r flow.Runs) error { return f(r) })
+}
+
+// withRunsOn is withRuns with the connection.
+func (c *inName) withRunsOn(ctx context.Context, io streams, space string, f func(b *bus.Bus, r flow.Runs) error) error {
 	if err := model.CheckName("space", space); err != nil {
 		return usage(err)
 	}
-	return c.use(ctx, io, ofSpaces(space), func(_ *bus.Bus, client *settle.Client) error {
-		err := f(flow.In(client.Space(space)))
+	return c.use(ctx, io, ofSpaces(space), func(b *bus.Bus, client *settle.Client) error {
+		err := f(b, flow.In(client.Space(space)))
 		var refused *flow.Refusal
 		switch is := errors.As(err, &refused); {
 		case errors.Is(err, flow.ErrInvalid):
@@ -158,22 +165,24 @@ type workflowStatusCmd struct {
 
 // statusLine is a run as `settle workflow status --json` prints it.
 type statusLine struct {
-	Run        string            `json:"run"`
-	Workflow   string            `json:"workflow"`
-	Version    string            `json:"version,omitzero"`
-	State      string            `json:"state"`
-	Started    int64             `json:"started"`
-	Ended      int64             `json:"ended,omitzero"`
-	Steps      int               `json:"steps,omitzero"`
-	Priority   int               `json:"priority,omitzero"`
-	Undoing    *runs.ActionError `json:"undoing,omitzero"`
-	Waiting    []string          `json:"waiting,omitzero"`
-	Progress   []progressLine    `json:"progress,omitzero"`
-	Result     model.Value       `json:"result,omitzero"`
-	Attributes model.Value       `json:"attributes,omitzero"`
-	Error      *runs.ActionError `json:"error,omitzero"`
-	Parent     string            `json:"parent,omitzero"`
-	Children   []childLine       `json:"children,omitzero"`
+	Run      string            `json:"run"`
+	Workflow string            `json:"workflow"`
+	Version  string            `json:"version,omitzero"`
+	State    string            `json:"state"`
+	Started  int64             `json:"started"`
+	Ended    int64             `json:"ended,omitzero"`
+	Steps    int               `json:"steps,omitzero"`
+	Priority int               `json:"priority,omitzero"`
+	Undoing  *runs.ActionError `json:"undoing,omitzero"`
+	Waiting  []string          `json:"waiting,omitzero"`
+	Progress []progressLine    `json:"progress,omitzero"`
+	// Unperformed are the actions among those that it waits for which have no performer.
+	Unperformed []fleet.Unperformed `json:"unperformed,omitzero"`
+	Result      model.Value         `json:"result,omitzero"`
+	Attributes  model.Value         `json:"attributes,omitzero"`
+	Error       *runs.ActionError   `json:"error,omitzero"`
+	Parent      string              `json:"parent,omitzero"`
+	Children    []childLine         `json:"children,omitzero"`
 }
 
 func lineOf(s *flow.Status) statusLine {
@@ -185,26 +194,44 @@ func lineOf(s *flow.Status) statusLine {
 
 // Run prints the state of a run.
 func (c *workflowStatusCmd) Run(ctx context.Context, io streams) error {
-	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
-		s, err := r.Status(ctx, c.ID)
+	return c.withRunsOn(ctx, io, c.Space, func(b *bus.Bus, r flow.Runs) error {
+		run, now := r.Reader(c.ID), io.now() // of what is read next
+		s, err := run.Status(ctx)
 		if err != nil {
 			return err
 		}
 		if c.Graph && !c.JSON {
 			return c.drawn(io, s)
 		}
-		progress, err := progressOf(ctx, r, s)
+		progress, err := progressOf(ctx, run, s)
 		if err != nil {
 			return err
 		}
+		idle := idleFor(ctx, b, c.Space, s)
 		if c.JSON {
 			line := lineOf(s)
-			line.Progress = progress
+			line.Progress, line.Unperformed = progress, idle
 			return printLine(io.out, line)
 		}
-		return printLines(io, append(textOf(io).lines(s), progressText(progress)...))
+		d := textOf(io)
+		d.now, d.idle = now, idle
+		return printLines(io, append(d.lines(s), progressText(progress)...))
 	})
 }
+
+// idleFor returns the actions that a run waits for and that have no performer, as the workers know it; none if no worker can be asked.
+func idleFor(ctx context.Context, b fleet.Bus, space string, s *flow.Status) []fleet.Unperformed {
+	if !slices.ContainsFunc(s.Waiting, func(w workflow.Open) bool { return w.Action != "" }) && !s.Opaque {
+		return nil
+	}
+	list, _ := fleet.UnperformedFor(ctx, b, space) // beside what the log says
+	return slices.DeleteFunc(list, func(u fleet.Unperformed) bool {
+		return u.Last.Sub(u.Since) < idleAfter || !s.Opaque && !slices.ContainsFunc(s.Waiting, func(w workflow.Open) bool { return w.Action == u.Action })
+	})
+}
+
+// idleAfter is how long tasks have to wait for a performer before that is said: one may be about to start.
+const idleAfter = time.Second
 
 // drawn prints the graph of a run, with the state of its nodes.
 func (c *workflowStatusCmd) drawn(io streams, s *flow.Status) error {
@@ -238,18 +265,15 @@ type progressLine struct {
 }
 
 // progressOf reads the progress of the first calls that a run waits for.
-func progressOf(ctx context.Context, r flow.Runs, s *flow.Status) (list []progressLine, err error) {
-	for i := range s.Waiting[:min(len(s.Waiting), maxWaiting)] {
-		w := &s.Waiting[i]
-		v, err := r.Progress(ctx, s, w)
-		if err != nil {
-			return nil, err
-		}
-		if !v.IsAbsent() {
+func progressOf(ctx context.Context, run *flow.Reader, s *flow.Status) (list []progressLine, err error) {
+	calls := s.Waiting[:min(len(s.Waiting), maxWaiting)]
+	values, err := run.Progress(ctx, s, calls)
+	for i, v := range values {
+		if w := &calls[i]; !v.IsAbsent() {
 			list = append(list, progressLine{w.Action, w.ID, w.Attempt, v})
 		}
 	}
-	return list, nil
+	return list, err
 }
 
 // progressText prints each progress on a line, at most its first characters.
@@ -347,12 +371,36 @@ func (c *workflowSignalCmd) Run(ctx context.Context, io streams) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
+		before, _ := r.Status(ctx, c.ID) // an error is that of the signal, too
 		if err := r.Signal(ctx, c.ID, c.Signal, value); err != nil {
 			return err
 		}
 		fmt.Fprintf(io.out, "%s: signal %s received\n", c.ID, c.Signal)
+		if note := unexpected(before, c.Signal); note != "" {
+			fmt.Fprintln(io.err, note)
+		}
 		return nil
 	})
+}
+
+// unexpected says that a run did not wait for a signal when it was sent, "" if it did, or if that is not known. Its name may be misspelt.
+func unexpected(s *flow.Status, signal string) string {
+	if s == nil || s.State != flow.Running || s.Opaque && len(s.Waiting) == 0 {
+		return ""
+	}
+	waits := map[string]bool{}
+	for i := range s.Waiting {
+		if name := s.Waiting[i].Signal; name != "" {
+			waits["signal "+name] = true
+		}
+	}
+	switch {
+	case waits["signal "+signal]:
+		return ""
+	case len(waits) == 0:
+		return fmt.Sprintf("the run waits for no signal now; %s is kept until it waits for it", signal)
+	}
+	return fmt.Sprintf("the run waits for %s now; signal %s is kept until it waits for it", strings.Join(sortedKeys(waits), ", "), signal)
 }
 
 // workflowCancelCmd is `settle workflow cancel`.

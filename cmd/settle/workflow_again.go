@@ -22,7 +22,13 @@ type workflowRetryCmd struct {
 // Run tries a run again.
 func (c *workflowRetryCmd) Run(ctx context.Context, io streams) error {
 	o := goingOn{in: &c.inName, space: c.Space, id: c.ID, wait: c.Wait, timeout: c.Timeout}
-	return o.run(ctx, io, "goes on from the step that failed", func(ctx context.Context, r flow.Runs) error { return r.Retry(ctx, c.ID, latest(c.Latest)...) })
+	return o.run(ctx, io, func(ctx context.Context, r flow.Runs) (string, error) {
+		goes := "goes on from the step that failed"
+		if s, err := r.Status(ctx, c.ID); err == nil && s.State == flow.Cancelled {
+			goes = "goes on where it was cancelled"
+		}
+		return goes, r.Retry(ctx, c.ID, latest(c.Latest)...)
+	})
 }
 
 // workflowResetCmd is `settle workflow reset`.
@@ -38,8 +44,13 @@ type workflowResetCmd struct {
 
 // Run resets a run.
 func (c *workflowResetCmd) Run(ctx context.Context, io streams) error {
+	if c.Step < 1 {
+		return usage(fmt.Errorf("the step is %d; `settle workflow history %s %s` numbers them from 1 on", c.Step, c.Space, c.ID))
+	}
 	o := goingOn{in: &c.inName, space: c.Space, id: c.ID, wait: c.Wait, timeout: c.Timeout}
-	return o.run(ctx, io, fmt.Sprintf("goes on from step %d", c.Step), func(ctx context.Context, r flow.Runs) error { return r.Reset(ctx, c.ID, c.Step, latest(c.Latest)...) })
+	return o.run(ctx, io, func(ctx context.Context, r flow.Runs) (string, error) {
+		return fmt.Sprintf("goes on from step %d", c.Step), r.Reset(ctx, c.ID, c.Step, latest(c.Latest)...)
+	})
 }
 
 func latest(is bool) (options []flow.AgainOption) {
@@ -57,11 +68,12 @@ type goingOn struct {
 	timeout   time.Duration
 }
 
-func (o *goingOn) run(ctx context.Context, io streams, done string, operate func(context.Context, flow.Runs) error) error {
+func (o *goingOn) run(ctx context.Context, io streams, operate func(context.Context, flow.Runs) (done string, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	return o.in.withRuns(ctx, io, o.space, func(r flow.Runs) error {
-		if err := operate(ctx, r); err != nil {
+		done, err := operate(ctx, r)
+		if err != nil {
 			return err
 		}
 		if o.wait {

@@ -35,7 +35,7 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	want(t, 1, `no workflow "x"; it has approval`, "workflow", "start", "shop", "x")
 	want(t, 2, "the argument is not JSON", "workflow", "start", "shop", "approval", "{")
 	want(t, 1, "there is no such run in space shop; `settle workflow list shop`", "workflow", "status", "shop", "o2")
-	want(t, 0, "o1: workflow approval, running for | 1 step\n | waits for price: 0 of 2 done (line 5) | ····················   0 %, 2 under way", "workflow", "status", "shop", "o1")
+	want(t, 0, "o1: workflow approval, running for | 1 step\n | waits for price: 0 of 2 done (line 5) | ····················   0 %, 2 pending", "workflow", "status", "shop", "o1")
 	want(t, 0, "● | parallel price | 0 of 2", "workflow", "status", "shop", "o1", "--graph")
 	want(t, 0, "<svg | >running</text> | </svg>", "workflow", "status", "shop", "o1", "--graph", "--format", "svg")
 	want(t, 0, "RUN  WORKFLOW  STATE    STARTED | o1   approval  running", "workflow", "list", "shop", "--state", "running")
@@ -70,6 +70,13 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	want(t, 0, "o3: started", "workflow", "start", "shop", "approval", `{"items":[]}`, "--id", "o3")
 	want(t, 0, "o3: cancelled", "workflow", "cancel", "shop", "o3", "--reason", "too late")
 	want(t, 1, "run o3 is cancelled: CancelledError: too late", "workflow", "result", "shop", "o3")
+	want(t, 0, "o3: workflow approval, cancelled after | error CancelledError: too late", "workflow", "watch", "shop", "o3") // it has shown the end, whatever it is
+	want(t, 0, "o3: goes on where it was cancelled", "workflow", "retry", "shop", "o3")
+	want(t, 2, "the step is 0; `settle workflow history shop o3` numbers them from 1 on", "workflow", "reset", "shop", "o3", "0")
+	want(t, 0, "o3: signal aprove received | the run waits for signal approve now; signal aprove is kept until it waits for it", "workflow", "signal", "shop", "o3", "aprove")
+	want(t, 0, "o3: cancelled", "workflow", "cancel", "shop", "o3", "--reason", "too late")
+	want(t, 0, "runs | documents of runs of workflows are not listed: --all lists them", "get", "shop")
+	want(t, 0, "runlog_o1_0", "get", "shop", "--all")
 	want(t, 0, "o3 | cancelled", "workflow", "list", "shop", "--state", "cancelled")
 	want(t, 0, "o3 | o1", "workflow", "list", "shop", "--workflow", "approval", "--json")
 
@@ -82,6 +89,44 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	want(t, 0, "there are no such runs in 1 space", "workflow", "search", "ba*", "--state", "done")
 	want(t, 2, `the pattern of spaces "a/b": write a name, with * for any characters`, "workflow", "search", "a/b")
 	want(t, 2, "is not the end of a page of a search", "workflow", "search", "--after", "x")
+}
+
+const build = `
+build = action("build")
+
+def run(n):
+    return parallel([build(i) for i in range(n)])
+
+workflow("build", run)
+`
+
+// The state of a run, and its watch, name an action that has no performer, until it has one.
+func TestWorkflow_SaysThatNoPerformerIsThere(t *testing.T) {
+	t.Parallel()
+	hosting(t)
+	want(t, 0, "deployed", "deploy", file(t, t.TempDir(), "build.star", build), "--space", "*")
+	eventually(t, "b1: started", "workflow", "start", "shop", "build", `{"n":2}`, "--id", "b1")
+	watched := make(chan string)
+	go func() { // ends with the run
+		_, stdout, _ := command(t.Context(), t, "workflow", "watch", "shop", "b1")
+		watched <- stdout
+	}()
+	const none = "no performer: no performer of build is connected; tasks wait for"
+	eventually(t, none, "workflow", "status", "shop", "b1")
+	want(t, 0, "0 of 2 done (line 5) | 0 %, 2 pending | "+none+" | start one: settle perform build -- COMMAND", "workflow", "status", "shop", "b1")
+	want(t, 0, `"unperformed":[{"action":"build","since":"`, "workflow", "status", "shop", "b1", "--json")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		command(ctx, t, "perform", "build", "--", "echo", "7")
+	}()
+	want(t, 0, "[7,7]", "workflow", "result", "shop", "b1", "--timeout", "2m")
+	stop()
+	<-ended
+	if story := <-watched; strings.Count(story, "no performer of build is connected") > 1 || !strings.Contains(story, "b1: workflow build, done after") {
+		t.Errorf("watch prints\n%s", story)
+	}
 }
 
 const saga = `

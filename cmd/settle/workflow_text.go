@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/flow"
 	"github.com/settlehq/settle/internal/display"
+	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/internal/redraw"
 	"github.com/settlehq/settle/runs"
 	"github.com/settlehq/settle/workflow"
@@ -22,6 +23,8 @@ import (
 type runText struct {
 	sheet
 	now time.Time
+	// idle are actions that the run waits for and that have no performer.
+	idle []fleet.Unperformed
 }
 
 var runColors = map[runs.State]string{flow.Running: yellow, flow.Done: green, flow.Failed: red, flow.Cancelled: red}
@@ -45,12 +48,16 @@ func (d runText) lines(s *flow.Status) []string {
 	if s.Undoing != nil {
 		lines = append(lines, "  executes its undo steps, because of "+s.Undoing.Error())
 	}
-	for _, text := range d.waits(s) {
+	for _, text := range slices.Concat(d.waits(s), d.withoutPerformer()) {
 		lines = append(lines, "  "+text)
 	}
 	switch {
 	case s.Opaque:
-		lines = append(lines, "  what it waits for is not known here: its code calls functions of the worker")
+		what := "what it waits for"
+		if len(s.Waiting) > 0 {
+			what = "what else it waits for"
+		}
+		lines = append(lines, "  "+what+" is not known here: its code calls functions of the worker; `settle workflow history` has its steps")
 	case s.Error != nil:
 		lines = append(lines, "  "+d.paint(red, "error")+" "+s.Error.Error())
 		lines = append(lines, undoneLines(s.Error.Undone)...)
@@ -166,6 +173,15 @@ func (d runText) waits(s *flow.Status) []string {
 	}
 	if more := len(all) - maxWaiting; more > 0 {
 		lines = append(lines, fmt.Sprintf("and for %d more", more))
+	}
+	return lines
+}
+
+// withoutPerformer says which actions have no performer, and what to do.
+func (d runText) withoutPerformer() (lines []string) {
+	for i := range d.idle {
+		u := &d.idle[i]
+		lines = append(lines, d.paint(yellow, "no performer")+": "+u.Text(d.now), "  start one: "+u.Advice())
 	}
 	return lines
 }
@@ -310,7 +326,7 @@ func (d runText) fan(s *flow.Status, g *group, line string) []string {
 	list := []string{fmt.Sprintf("waits for %s: %s done%s", d.paint(bold, strings.Join(sortedKeys(names), ", ")), text, line)}
 	filled := strings.TrimRight(redraw.Gauge(share, gaugeWidth), " ")
 	bar := d.paint(green, filled) + d.paint(faint, strings.Repeat("·", gaugeWidth-utf8.RuneCountInString(filled)))
-	list = append(list, fmt.Sprintf("  %s %3.0f %%%s%s%s", bar, 100*share, part(len(g.open)-queued, "under way"), part(queued, "queued"), part(again, "tried again")))
+	list = append(list, fmt.Sprintf("  %s %3.0f %%%s%s%s", bar, 100*share, part(len(g.open)-queued, "pending"), part(queued, "queued"), part(again, "tried again")))
 	if since > 0 {
 		list = append(list, "  the oldest of them"+d.since(since))
 	}
@@ -351,6 +367,9 @@ func (d runText) summary(s *flow.Status) string {
 	}
 	if more := len(all) - maxRetries; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	for i := range d.idle {
+		parts = append(parts, d.idle[i].Reason())
 	}
 	if s.Error != nil {
 		parts = append(parts, s.Error.Error())

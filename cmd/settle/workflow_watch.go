@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,6 +15,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/flow"
+	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/redraw"
 	"github.com/settlehq/settle/model"
@@ -48,13 +50,13 @@ func (c *workflowWatchCmd) Run(ctx context.Context, io streams) error {
 	if err := errors.Join(model.CheckName("space", c.Space), runs.CheckID(c.ID)); err != nil {
 		return usage(err)
 	}
-	return c.use(ctx, io, ofSpaces(c.Space), func(_ *bus.Bus, client *settle.Client) error {
+	return c.use(ctx, io, ofSpaces(c.Space), func(b *bus.Bus, client *settle.Client) error {
 		space := client.Space(c.Space)
 		var show runScreen = &runLines{io: io, json: c.JSON}
 		if f, is := redraw.Terminal(io.out); is && !c.JSON {
 			show = newRunFrame(f, io)
 		}
-		return watchRun(ctx, space, c.ID, show)
+		return watchRun(ctx, b, space, c.ID, show)
 	})
 }
 
@@ -68,17 +70,22 @@ type runScreen interface {
 	tick()
 	// missing shows that there is no run.
 	missing()
+	// without shows which actions that the run waits for have no performer, and idling returns them.
+	without(list []fleet.Unperformed) error
+	idling() []fleet.Unperformed
 }
 
 // looks is how often a run is read at most, and a terminal drawn.
 const looks = 100 * time.Millisecond
 
-// restPerLook is how much longer than a read the pause after it is at least: a read makes a run again from its last snapshot, and there is none of a
-// run with much state.
+// restPerLook is how much longer than a read the pause after it is at least.
 const restPerLook = 3
 
+// asks is how often workers are asked whether the actions that a run waits for have a performer.
+const asks = 3 * time.Second
+
 // watchRun shows each state of a run until it has ended.
-func watchRun(ctx context.Context, space settle.Space, id string, show runScreen) error {
+func watchRun(ctx context.Context, b fleet.Bus, space settle.Space, id string, show runScreen) error {
 	show.begin()
 	defer show.end()
 	g, ctx := errgroup.WithContext(ctx)
@@ -102,8 +109,22 @@ func watchRun(ctx context.Context, space settle.Space, id string, show runScreen
 		}
 		return nil
 	})
+	var last atomic.Pointer[flow.Status]
+	idle := make(chan []fleet.Unperformed)
+	g.Go(func() error { // ends with ctx
+		for pause.For(ctx, asks) == nil {
+			if s := last.Load(); s != nil {
+				select {
+				case idle <- idleFor(ctx, b, space.Name(), s):
+				case <-ctx.Done():
+				}
+			}
+		}
+		return nil
+	})
 	g.Go(func() error { // ends with ctx
 		defer done()
+		run := flow.In(space).Reader(id)
 		var next time.Time // when it may be read again
 		for {
 			show.tick()
@@ -115,6 +136,11 @@ func watchRun(ctx context.Context, space settle.Space, id string, show runScreen
 				continue
 			}
 			select {
+			case list := <-idle:
+				if err := show.without(list); err != nil {
+					return err
+				}
+				continue
 			case <-missing:
 				show.missing()
 				continue
@@ -122,9 +148,12 @@ func watchRun(ctx context.Context, space settle.Space, id string, show runScreen
 			default:
 				continue
 			}
-			s, err := flow.In(space).Status(ctx, id)
+			s, err := run.Status(ctx)
 			if err == nil {
-				err = show.show(s)
+				if before := last.Swap(s); before != nil {
+					err = show.without(stillIdle(show.idling(), before, s))
+				}
+				err = errors.Join(err, show.show(s))
 			}
 			if err != nil || s.State != flow.Running {
 				return err
@@ -138,11 +167,29 @@ func watchRun(ctx context.Context, space settle.Space, id string, show runScreen
 	return nil // the run has ended, or the command was interrupted: both are normal ends
 }
 
+// stillIdle drops the actions of which a run waits for fewer calls than before: a performer may have ended one.
+func stillIdle(list []fleet.Unperformed, before, now *flow.Status) []fleet.Unperformed {
+	count := func(s *flow.Status, action string) (n int) {
+		for i := range s.Waiting {
+			if s.Waiting[i].Action == action {
+				n++
+			}
+		}
+		return n
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(u fleet.Unperformed) bool {
+		n := count(now, u.Action)
+		return n < count(before, u.Action) || n == 0 && !now.Opaque
+	})
+}
+
 // runLines prints a line per change.
 type runLines struct {
-	io   streams
-	json bool
-	last string
+	io    streams
+	json  bool
+	last  string
+	state *flow.Status
+	idle  []fleet.Unperformed
 }
 
 func (*runLines) begin() {}
@@ -153,11 +200,28 @@ func (l *runLines) missing() { fmt.Fprintln(l.io.err, noRunYet) }
 
 const noRunYet = "there is no such run yet; waiting"
 
-func (l *runLines) show(s *flow.Status) error {
-	if l.json {
-		return printLine(l.io.out, lineOf(s))
+// without prints the state again if more actions than before have no performer.
+func (l *runLines) without(list []fleet.Unperformed) error {
+	news := slices.ContainsFunc(list, func(a fleet.Unperformed) bool {
+		return !slices.ContainsFunc(l.idle, func(b fleet.Unperformed) bool { return a.Reason() == b.Reason() })
+	})
+	l.idle = list
+	if !news || l.state == nil {
+		return nil
 	}
-	d := runText{now: l.io.now()}
+	return l.show(l.state)
+}
+
+func (l *runLines) idling() []fleet.Unperformed { return l.idle }
+
+func (l *runLines) show(s *flow.Status) error {
+	l.state = s
+	if l.json {
+		line := lineOf(s)
+		line.Unperformed = l.idle
+		return printLine(l.io.out, line)
+	}
+	d := runText{now: l.io.now(), idle: l.idle}
 	if s.State != flow.Running {
 		for _, line := range d.lines(s) {
 			fmt.Fprintln(l.io.out, line)
@@ -193,6 +257,14 @@ func (f *runFrame) show(s *flow.Status) error {
 }
 
 func (f *runFrame) missing() { f.none = true }
+
+func (f *runFrame) idling() []fleet.Unperformed { return f.draw.idle }
+
+func (f *runFrame) without(list []fleet.Unperformed) error {
+	f.draw.idle = list
+	f.tick()
+	return nil
+}
 
 // tick draws the last state again: durations go on.
 func (f *runFrame) tick() {

@@ -55,7 +55,7 @@ type Config struct {
 }
 
 func (c *Config) fill() {
-	c.NATSPort, c.HTTPPort = cmp.Or(c.NATSPort, natsPort), cmp.Or(c.HTTPPort, httpPort)
+	c.NATSPort, c.HTTPPort = cmp.Or(c.NATSPort, NATSPort), cmp.Or(c.HTTPPort, HTTPPort)
 	c.SampleEvery, c.RestartAfter = cmp.Or(c.SampleEvery, sampleEvery), cmp.Or(c.RestartAfter, restartAfter)
 	c.Rehearsal = cmp.Or(c.Rehearsal, rehearsalTime)
 }
@@ -245,6 +245,8 @@ func (d *dev) isSample() bool { return d.programs[0].file == "" }
 func (d *dev) serve(ctx context.Context) error {
 	if _, err := bus.SaveContext(contextFor(d.server.NATS), d.server.NATS, "settle dev"); err != nil {
 		fmt.Fprintf(d.cfg.Out, "the nats context %s could not be written (%v); use --server %s\n", contextFor(d.server.NATS), err, d.server.NATS)
+	} else {
+		defer bus.RemoveContext(contextFor(d.server.NATS), d.server.NATS)
 	}
 	w, err := fsnotify.NewWatcher()
 	if err != nil {

@@ -18,9 +18,11 @@ const (
 	// ContextName is the name of the nats context that is written.
 	ContextName = "settle-dev"
 
+	// NATSPort and HTTPPort are the first ports that are tried.
+	NATSPort = 7422
+	HTTPPort = 7333
+
 	portsFile = "ports.json"
-	httpPort  = 7333
-	natsPort  = 7422
 	manyPorts = 50
 )
 

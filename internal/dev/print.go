@@ -3,6 +3,7 @@ package dev
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/runs"
 	"github.com/settlehq/settle/worker/roster"
 	"github.com/settlehq/settle/workflow"
 )
@@ -63,6 +65,9 @@ func (d *dev) example(try *suggestion) (space, doc string) {
 				return space, n.Output
 			}
 		}
+		if len(h.program.Workflows()) > 0 {
+			return space, runs.Index
+		}
 		if try != nil && len(try.changes) > 0 {
 			return space, try.changes[0]
 		}
@@ -75,16 +80,33 @@ func (d *dev) try(space, doc string, s *suggestion) []string {
 	switch h := d.programs[0]; {
 	case d.isSample():
 		tries = append([]string{fmt.Sprintf(`settle send %s temp '{"sensor":"top","c":19.5}' --wait`, space)}, tries...)
-	case s == nil && h.program != nil && len(h.program.Workflows()) > 0:
-		w := h.program.Workflows()[0]
-		return []string{
-			strings.TrimSpace(fmt.Sprintf("settle workflow start %s %s %s", space, w.Name, arguments(w.Graph))) + " --id r1",
-			fmt.Sprintf("settle workflow watch %s r1", space), "settle workflow list " + space, "settle fleet",
-		}
+	case h.program != nil && len(h.program.Workflows()) > 0:
+		return tryWorkflows(h.program, space, s)
 	case h.program != nil && len(h.program.Streams()) > 0:
 		tries = append([]string{fmt.Sprintf("settle send %s %s --wait", space, event(h.program, s))}, tries...)
 	}
 	return append(tries, "settle get "+space, "settle why "+space+" "+doc, "settle chaos kill --owner "+space)
+}
+
+// maxPerformed is how many actions are suggested to be performed.
+const maxPerformed = 3
+
+// tryWorkflows returns commands for the first workflow of a program, and for its actions.
+func tryWorkflows(p *star.Program, space string, s *suggestion) []string {
+	w := p.Workflows()[0]
+	tries := []string{
+		strings.TrimSpace(fmt.Sprintf("settle workflow start %s %s %s", space, w.Name, arguments(w.Graph))) + " --id r1",
+		"settle workflow watch " + space + " r1",
+		"settle workflow list " + space,
+	}
+	actions := remoteActions(p)
+	for _, name := range actions[:min(len(actions), maxPerformed)] {
+		tries = append(tries, "settle perform "+name+" -- COMMAND")
+	}
+	if s != nil && len(ownStreams(p)) > 0 {
+		tries = append(tries, fmt.Sprintf("settle send %s %s --wait", space, event(p, s)))
+	}
+	return append(tries, "settle fleet")
 }
 
 // arguments returns a form of the arguments that a workflow needs, to fill in.
@@ -175,7 +197,7 @@ const shown = 3
 func (h *hosted) line(exist int) string {
 	what := "does not compile yet"
 	if h.program != nil {
-		what = display.Count(len(h.program.Nodes()), "node") + ", " + display.Count(len(h.program.Streams()), "stream")
+		what = contentsOf(h.program)
 	}
 	more := ""
 	if exist > shown {
@@ -186,6 +208,40 @@ func (h *hosted) line(exist int) string {
 		which = "all run"
 	}
 	return fmt.Sprintf("%s %s (%s)%s", which, h.title(), what, more)
+}
+
+// contentsOf says what a program has; the streams of runs and schedules are no streams of its own.
+func contentsOf(p *star.Program) string {
+	var parts []string
+	add := func(n int, what string) {
+		if n > 0 {
+			parts = append(parts, display.Count(n, what))
+		}
+	}
+	add(len(p.Workflows()), "workflow")
+	add(len(remoteActions(p)), "action")
+	add(len(p.Nodes()), "node")
+	add(len(ownStreams(p)), "stream")
+	return strings.Join(parts, ", ")
+}
+
+// ownStreams returns the streams that a program handles itself, without those of runs and of the actions that workflows call.
+func ownStreams(p *star.Program) []string {
+	others := runs.ClientStreams()
+	for _, w := range p.Workflows() {
+		others = append(others, w.Graph.Actions()...)
+	}
+	return slices.DeleteFunc(p.Streams(), func(s string) bool { return slices.Contains(others, s) })
+}
+
+// remoteActions returns the actions of a program that performers perform.
+func remoteActions(p *star.Program) (names []string) {
+	for _, a := range p.Space().Actions() {
+		if a.Remote != nil {
+			names = append(names, a.Name)
+		}
+	}
+	return names
 }
 
 // where returns the owner of a space, and the next in line.

@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/examples/fridge"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/runs"
 )
 
 // hosted is a program that is deployed from a file.
@@ -71,6 +72,9 @@ type change struct {
 	none  bool // it is unchanged
 	// again is set if what is deployed is what ran before this start.
 	again bool
+	// workflows says which workflows have changed, and handles that the program has anything else.
+	workflows []string
+	handles   bool
 }
 
 // load reads, compiles and deploys a program, unless it is unchanged. After an error the deployed
@@ -101,6 +105,8 @@ func (d *dev) load(ctx context.Context, h *hosted) (change, error) {
 	c := change{first: before == nil, again: h.program == nil && before != nil && before.Version() == v.ID}
 	if before != nil {
 		c.diff = program.Compare(before.Nodes(), p.Nodes()).WithStreams(before.Streams(), p.Streams())
+		c.workflows = changedWorkflows(before.Workflows(), p.Workflows())
+		c.handles = len(before.Nodes())+len(p.Nodes())+len(ownStreams(before))+len(ownStreams(p)) > 0
 	}
 	if err := d.deploy(ctx, h, v); err != nil {
 		return change{}, err
@@ -242,10 +248,40 @@ func (c change) String() string {
 		return "deployed"
 	case c.again:
 		return "unchanged since the last start"
-	case len(c.diff.Changed)+len(c.diff.New)+len(c.diff.Gone)+len(c.diff.StreamsGone) == 0:
-		return c.diff.String() + "; the next event uses the new handlers"
+	case !c.handles && len(c.workflows) == 0:
+		return "deployed; no workflow has changed"
+	case !c.handles:
+		return strings.Join(c.workflows, "; ")
 	}
-	return c.diff.String()
+	text := c.diff.String()
+	if len(c.diff.Changed)+len(c.diff.New)+len(c.diff.Gone)+len(c.diff.StreamsGone) == 0 {
+		text += "; the next event uses the new handlers"
+	}
+	return strings.Join(append(slices.Clone(c.workflows), text), "; ")
+}
+
+// changedWorkflows says which workflows of a program differ from those before.
+func changedWorkflows(before, after []*runs.Definition) (list []string) {
+	was := map[string]string{}
+	for _, w := range before {
+		was[w.Name] = w.Version
+	}
+	for _, w := range after {
+		version, there := was[w.Name]
+		delete(was, w.Name)
+		switch {
+		case !there:
+			list = append(list, "workflow "+w.Name+" is new")
+		case version != w.Version:
+			list = append(list, "workflow "+w.Name+" has changed; runs that have begun keep their version")
+		}
+	}
+	for _, w := range before {
+		if _, gone := was[w.Name]; gone {
+			list = append(list, "workflow "+w.Name+" is gone; no run of it can start")
+		}
+	}
+	return list
 }
 
 func now() string { return time.Now().Format(time.TimeOnly) }

@@ -81,6 +81,7 @@ const (
 	CheckTasks       = "tasks"
 	CheckWaking      = "waking"
 	CheckWatches     = "watches"
+	CheckPerformers  = "performers"
 	CheckPrograms    = "programs"
 	CheckDead        = "dead letters"
 	CheckBackup      = "backup"

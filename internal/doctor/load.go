@@ -134,3 +134,27 @@ func (j *judge) unrunnable() {
 		j.ok(CheckPrograms, "every deployed version that a rule names runs where it is to")
 	}
 }
+
+// unperformedWarning is how long tasks may wait for a performer before that is reported: one that is restarted comes back sooner.
+const unperformedWarning = 30 * time.Second
+
+// performers reports actions whose tasks no performer takes.
+func (j *judge) performers() {
+	found := 0
+	for _, u := range j.fleet.Unperformed() {
+		if j.fleet.At.Sub(u.Since) < unperformedWarning {
+			continue
+		}
+		if found++; found > maxNamed {
+			continue
+		}
+		text := fmt.Sprintf("%s; %s of space %s (reported by %s)", u.Text(j.fleet.At), display.Count(u.Tasks, "task"), u.Space, strings.Join(u.Workers, ", "))
+		j.bad(Warning, CheckPerformers, text, "The tasks are kept, and count no attempt; workflows that have called the action wait.", "Start a performer: `"+u.Advice()+"`, or a program of your own (docs/performers.md).")
+	}
+	switch {
+	case found > maxNamed:
+		j.bad(Warning, CheckPerformers, fmt.Sprintf("%d more actions have no performer", found-maxNamed), "See above.", "`settle fleet --json` has them all.")
+	case found == 0:
+		j.ok(CheckPerformers, "no action whose tasks wait for a performer, for longer than %v", unperformedWarning)
+	}
+}

@@ -39,6 +39,7 @@ func (j *judge) processes() {
 	j.tasks()
 	j.waking()
 	j.watches()
+	j.performers()
 	j.unrunnable()
 }
 

@@ -231,7 +231,6 @@ func (p *Program) addWorkflows(inst *instance) error {
 	if err := p.workflows.Register(p.space); err != nil {
 		return errorAt(first.pos, "%s", err)
 	}
-	p.streams = append(p.streams, runs.StreamStart, runs.StreamSignal, runs.StreamCancel, runs.StreamRetry, runs.StreamReset)
-	p.streams = append(p.streams, runs.ScheduleStreams()...)
+	p.streams = append(p.streams, runs.ClientStreams()...)
 	return nil
 }

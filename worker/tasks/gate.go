@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/settlehq/settle/status"
 )
 
 // reason is why no performer has taken a task.
@@ -27,10 +29,13 @@ var pauses = [...]struct{ first, most time.Duration }{
 // are as many offers as that leaves room for, and one more from time to time, as there may be more of them.
 type gates struct {
 	mu sync.Mutex
-	by map[string]*gate // by action and queue
+	by map[gateID]*gate
 	// rates are the tokens of the actions that have a limit.
 	rates map[string]*rate
 }
+
+// gateID names a gate.
+type gateID struct{ action, queue string }
 
 type gate struct {
 	// room is how many tasks performers are known to have at a time, 0 if none has refused one as all were busy.
@@ -45,6 +50,7 @@ type gate struct {
 	probing bool
 	// waiting are the lists that have tasks to offer, in the order in which they get their turn.
 	waiting []waiting
+	alone   alone
 }
 
 // waiting is a list with tasks of an action that cannot be offered yet.
@@ -62,14 +68,14 @@ const (
 
 // of returns the gate of an action and a queue.
 func (g *gates) of(action, queue string) *gate {
-	name := action + "." + queue
-	if g.by == nil || len(g.by) >= maxGates && g.by[name] == nil {
-		g.by = map[string]*gate{} // all are open then: it costs offers, and no task
+	id := gateID{action, queue}
+	if g.by == nil || len(g.by) >= maxGates && g.by[id] == nil {
+		g.by = map[gateID]*gate{} // all are open then: it costs offers, and no task
 	}
-	if g.by[name] == nil {
-		g.by[name] = &gate{}
+	if g.by[id] == nil {
+		g.by[id] = &gate{}
 	}
-	return g.by[name]
+	return g.by[id]
 }
 
 // admit reports how long to wait before a task can be offered; 0 for an offer to be made now. A list, unless it is nil, is
@@ -112,12 +118,19 @@ func (at *gate) wait(w waiting) {
 	}
 }
 
-// refused records that an offer was not taken, or that what was claimed is handed back.
-func (g *gates) refused(action, queue string, perSecond float64, why reason, claimed bool, now time.Time) {
+// refusal is an offer that was not taken, or what was claimed and is handed back.
+type refusal struct {
+	why     reason
+	claimed bool
+	of      demand
+}
+
+// refused records a refusal. It returns a report that no performer has been there for a while, once until one is.
+func (g *gates) refused(action, queue string, perSecond float64, r refusal, now time.Time) *status.Unperformed {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at, p := g.of(action, queue), pauses[why]
-	if !claimed {
+	at, p := g.of(action, queue), pauses[r.why]
+	if !r.claimed {
 		at.asked = max(0, at.asked-1)
 	}
 	switch {
@@ -129,18 +142,23 @@ func (g *gates) refused(action, queue string, perSecond float64, why reason, cla
 	at.probing = false
 	at.until = now.Add(at.pause)
 	at.room, at.grown = 0, 0
-	if why == busy {
+	if r.why == busy {
 		at.room = max(at.out, 1)
 	}
 	if perSecond > 0 {
 		g.rateOf(action).put(perSecond)
 	}
+	if at.alone.refused(&r, now) {
+		return at.unperformed(gateID{action, queue})
+	}
+	return nil
 }
 
 // taken records that an offer was taken.
-func (g *gates) taken(action, queue string) {
+func (g *gates) taken(action, queue string, now time.Time) {
 	g.mu.Lock()
 	at := g.of(action, queue)
+	at.alone = alone{claimed: now}
 	at.asked, at.out = max(0, at.asked-1), at.out+1
 	at.pause, at.until, at.probing = 0, time.Time{}, false
 	at.grow()

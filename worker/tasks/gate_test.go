@@ -69,10 +69,10 @@ func TestGates_ATurnIsPassedOn(t *testing.T) {
 		now := time.Now()
 		for range 2 {
 			g.admit("work", "", 0, now, nil)
-			g.taken("work", "")
+			g.taken("work", "", now)
 		}
 		g.admit("work", "", 0, now, nil)
-		g.refused("work", "", 0, busy, false, now)
+		g.refused("work", "", 0, refusal{why: busy}, now)
 		for _, l := range []*List{idle.list, other} {
 			if g.admit("work", "", 0, now, l) == 0 {
 				t.Fatal("an offer is made to performers that are busy")

@@ -393,7 +393,8 @@ func (l *List) begin(a *performing, t *task) {
 	case t.ended != nil:
 		do = func() result { return result{completion: t.ended} }
 	case far != nil:
-		do = func() result { return l.offerTask(ctx, far, t, begins) }
+		waiting := len(a.pending)
+		do = func() result { return l.offerTask(ctx, far, t, waiting, begins) }
 	}
 	over := func(r *result) {
 		cancel()

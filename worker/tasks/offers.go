@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/status"
 )
 
 // Times of an offer.
@@ -45,6 +46,9 @@ type Offers struct {
 func NewOffers(offer func(action, queue string, request func(answer, cancel string) []byte, deliver func(model.Answer)) (end func(stop bool), err error)) *Offers {
 	return &Offers{offer: offer, slots: NewSlots(maxOffered)}
 }
+
+// Describe adds the actions to the figures of the process whose tasks no performer takes.
+func (o *Offers) Describe(f *status.Figures) { o.gates.describe(f, time.Now()) }
 
 // remote is how the tasks of an action are handed to performers.
 type remote struct {
@@ -106,17 +110,19 @@ type offered struct {
 	lost    *time.Timer
 	limit   *time.Timer // nil without a limit, or before the claim
 	report  progressReport
+	waiting int // tasks of the action in the space
 }
 
 // offerTask hands a task to a performer, and returns when that has ended it, or the attempt is over for another reason.
-func (l *List) offerTask(ctx context.Context, how *remote, t *task, begins func(context.Context) (context.Context, func(Ending, error))) (r result) {
+// There are waiting tasks of its action in the space, with this one.
+func (l *List) offerTask(ctx context.Context, how *remote, t *task, waiting int, begins func(context.Context) (context.Context, func(Ending, error))) (r result) {
 	a := &Attempt{Space: l.host.Space, Action: t.action, Key: t.Key}
 	if !how.offers.slots.enter(ctx, a) {
 		return result{}
 	}
 	defer how.offers.slots.leave(a)
 	ctx, ended := begins(ctx)
-	o := &offered{ctx: ctx, l: l, how: how, t: t, work: how.terms.WorkOf(&t.Task), token: rand.Text()[:tokenLen], answers: make(chan model.Answer, answersRoom)}
+	o := &offered{ctx: ctx, l: l, how: how, t: t, work: how.terms.WorkOf(&t.Task), token: rand.Text()[:tokenLen], answers: make(chan model.Answer, answersRoom), waiting: waiting}
 	defer func() {
 		ended(endingOf(r.completion), o.failure)
 		r.trace = telemetry.Of(ctx)
@@ -291,14 +297,17 @@ func (o *offered) claim() {
 	if d := o.timeout(); d > 0 {
 		o.limit = time.NewTimer(d)
 	}
-	o.how.offers.gates.taken(o.t.action, o.queue)
+	o.how.offers.gates.taken(o.t.action, o.queue, time.Now())
 }
 
 // untaken returns the result of an offer that no performer has taken.
 func (o *offered) untaken(why reason) result {
 	o.l.offered(false)
 	o.refused = true
-	o.how.offers.gates.refused(o.t.action, o.queue, o.how.terms.Rate, why, o.claimed, time.Now())
+	r := refusal{why, o.claimed, demand{o.l.host.Space, o.waiting}}
+	if u := o.how.offers.gates.refused(o.t.action, o.queue, o.how.terms.Rate, r, time.Now()); u != nil {
+		o.l.host.Logger.Warn("tasks wait for a performer", "reason", u.Reason(), "since", u.Since.Format(time.RFC3339), "action", u.Action, "space", u.Space, "tasks", u.Tasks, "remedy", u.Advice())
+	}
 	return result{untaken: true}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/status"
 )
 
 // office runs the list of a space with one external action, in a loop as a host does, and has the offers that it makes.
@@ -274,6 +275,106 @@ func TestOffer_WaitsForPerformersWithoutAnAttempt(t *testing.T) {
 		}
 		h.answer(`{"out":2}`)
 		o.want(`{"key":"a","n":1,"out":1}`, `{"key":"b","n":1,"out":2}`)
+	})
+}
+
+// lines is a log whose lines are counted.
+type lines struct {
+	mu   sync.Mutex
+	text []string
+}
+
+func (l *lines) Enabled(context.Context, slog.Level) bool { return true }
+func (l *lines) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *lines) WithGroup(string) slog.Handler            { return l }
+
+func (l *lines) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := r.Level.String() + " " + r.Message
+	r.Attrs(func(a slog.Attr) bool { text += fmt.Sprintf(" %s=%v", a.Key, a.Value); return true })
+	l.text = append(l.text, text)
+	return nil
+}
+
+// unperformed returns what the worker reports, with times since the begin of the test.
+func (o *office) unperformed() string {
+	var f status.Figures
+	o.a.remote.offers.Describe(&f)
+	since := func(at time.Time) string {
+		if at.IsZero() {
+			return "never"
+		}
+		return at.Sub(o.begun).String()
+	}
+	text := ""
+	for i := range f.Unperformed {
+		u := &f.Unperformed[i]
+		text += fmt.Sprintf("%s since %s, last %s, claimed %s; %d tasks of %s;", u.Reason(), since(u.Since), since(u.Last), since(u.Claimed), u.Tasks, u.Space)
+	}
+	return text
+}
+
+// A worker reports that no performer takes the tasks of an action, since when, and when one has taken a task for the last time; and logs it once
+// until a task is taken.
+func TestOffer_ThatNoPerformerIsThereIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t, space.Remote{})
+		log := &lines{}
+		o.list.host.Logger = slog.New(log)
+		o.absent = 1 << 30
+		o.pending("a", space.TaskPending, `1`)
+		o.pending("b", space.TaskPending, `1`)
+		time.Sleep(2 * time.Second)
+		equal(t, "the report after 2 s", o.unperformed(), "no performer of work is connected since 0s, last 1.75s, claimed never; 2 tasks of s;")
+		if len(log.text) > 0 {
+			t.Errorf("it is logged at once: %q", log.text)
+		}
+		time.Sleep(time.Minute)
+		if got := o.unperformed(); !strings.HasPrefix(got, "no performer of work is connected since 0s, last 5") && !strings.HasPrefix(got, "no performer of work is connected since 0s, last 1m") {
+			t.Errorf("the report after a minute is %s", got)
+		}
+		if len(log.text) != 1 || !strings.Contains(log.text[0], "WARN tasks wait for a performer reason=no performer of work is connected") || !strings.Contains(log.text[0], "remedy=settle perform work -- COMMAND") {
+			t.Errorf("logged: %q", log.text)
+		}
+
+		o.mu.Lock()
+		o.absent = 0
+		o.mu.Unlock()
+		first := o.next()
+		first.answer(`{"claim":true}`)
+		claimed := time.Since(o.begun)
+		second := o.next()
+		equal(t, "the report after a claim", o.unperformed(), "")
+		second.answer(`{"busy":true}`)
+		equal(t, "the report while one is busy", o.unperformed(), "")
+
+		o.mu.Lock()
+		o.absent = 1 << 30
+		o.mu.Unlock()
+		time.Sleep(10 * time.Second)
+		if got := o.unperformed(); !strings.Contains(got, "claimed "+claimed.String()) || strings.Contains(got, "since 0s") {
+			t.Errorf("the report of the second time is %s", got)
+		}
+		if len(log.text) != 2 {
+			t.Errorf("logged: %q", log.text)
+		}
+		o.pending("a", space.TaskDone, `1`)
+		o.pending("b", space.TaskDone, `1`)
+		time.Sleep(aloneFor + time.Second)
+		equal(t, "the report when nothing waits", o.unperformed(), "")
+	})
+}
+
+// A performer that is connected and does not answer is distinguished from one that is not connected.
+func TestOffer_ThatAPerformerIsSilentIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t, space.Remote{QueueBy: "host"})
+		o.pending("a", space.TaskPending, `{"host":"a1"}`)
+		time.Sleep(claimWithin + time.Millisecond)
+		if got := o.unperformed(); !strings.HasPrefix(got, "a performer of work, queue a1 is connected, and none answers since 3s") {
+			t.Error(got)
+		}
 	})
 }
 

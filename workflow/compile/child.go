@@ -47,8 +47,15 @@ func Variables(list []Declared) map[string]string {
 	return all
 }
 
-// binds reports whether a file gives a variable, a parameter or a function a name.
-func binds(f *syntax.File, name string) (found bool) {
+// bindsInside reports whether a function gives a variable, a parameter or a function inside of it a name.
+func bindsInside(def *syntax.DefStmt, name string) bool {
+	own := *def
+	own.Name = &syntax.Ident{Name: "_"}
+	return binds(&own, name)
+}
+
+// binds reports whether a file, or a part of one, gives a variable, a parameter or a function a name.
+func binds(f syntax.Node, name string) (found bool) {
 	v := &variables{}
 	check := func(targets ...syntax.Expr) {
 		for _, x := range targets {

@@ -343,7 +343,7 @@ func (c *compiler) checkUses(s syntax.Stmt) (err error) {
 	return err
 }
 
-// noRecursion refuses functions with actions that call themselves.
+// noRecursion refuses functions that call themselves, directly or not: those with actions, and those that they call.
 func (c *compiler) noRecursion(stmts []syntax.Stmt) (err error) {
 	state := map[string]int{} // 1: being visited, 2: done
 	var visit func(name string)
@@ -352,7 +352,8 @@ func (c *compiler) noRecursion(stmts []syntax.Stmt) (err error) {
 		syntax.Walk(c.funcs[name], func(n syntax.Node) bool {
 			call, to := callOf(n)
 			switch {
-			case call == nil || !c.effectful[to] || err != nil:
+			case call == nil || c.funcs[to] == nil || err != nil:
+			case !c.effectful[to] && bindsInside(c.funcs[name], to): // a variable of that name
 			case state[to] == 1:
 				err = refuse(call, "function %s calls itself; use a loop", to)
 			case state[to] == 0:
