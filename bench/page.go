@@ -55,7 +55,7 @@ func withTables(text string, r *harness.Record) string {
 func generate(r *harness.Record) string {
 	var w strings.Builder
 	busy := ""
-	if load := max(r.Machine.Load[0], r.Machine.Load[1]); load > float64(r.Machine.Cores) {
+	if r.Machine.Load[0] > float64(r.Machine.Cores) { // at the end, it is that of the benchmark itself
 		busy = " **The machine was busy with other work**: read the ratios, not the rates."
 	}
 	fmt.Fprintf(&w, "\nMeasured on %s: %s, %d processors, %.3g GiB, %s, %s; %s. The load average was %.3g at the start and %.3g at the end.%s\n",
