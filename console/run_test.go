@@ -132,7 +132,7 @@ func TestOverview_NamesAnActionWithoutAPerformer(t *testing.T) {
 	if _, err := flow.In(w.d.Client().Space("a")).Start(t.Context(), "build", "b1", map[string]any{"n": 1500}); err != nil {
 		t.Fatal(err)
 	}
-	text := w.until("/", "no performer of build is connected; 1,500 tasks of space a and perhaps of others wait")
+	text := w.until("/", "no performer of build is connected; 1500 tasks of space a and perhaps of others wait")
 	if !strings.Contains(text, "settle perform build -- COMMAND") {
 		t.Errorf("the command is not named: %s", visible(text))
 	}
