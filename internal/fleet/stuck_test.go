@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,13 +18,13 @@ import (
 type pages struct {
 	Bus
 	of    map[string][]status.Stuck
-	asked int
+	asked atomic.Int64
 }
 
 func (p *pages) Ask(_ context.Context, endpoint string, request []byte) ([]byte, error) {
 	id := strings.TrimPrefix(endpoint, status.Endpoint(""))
 	all, known := p.of[id]
-	p.asked++
+	p.asked.Add(1)
 	var q status.Question
 	if err := json.Unmarshal(request, &q); err != nil || q.Stuck == nil {
 		return nil, fmt.Errorf("asked %s", request)
@@ -65,7 +66,7 @@ func TestAllStuck_NamesThoseThatTheFiguresLeaveOut(t *testing.T) {
 	if got := fmt.Sprint(counts); got != "map[gone:20 old:20 w1:30 w2:4 w9:2]" {
 		t.Errorf("the workers name %s", got)
 	}
-	if few := (&Fleet{Stuck: f.Stuck[:2], StuckCount: 2}); len(few.AllStuck(t.Context(), bus)) != 2 || bus.asked > 7 {
-		t.Errorf("%d questions were asked", bus.asked)
+	if few := (&Fleet{Stuck: f.Stuck[:2], StuckCount: 2}); len(few.AllStuck(t.Context(), bus)) != 2 || bus.asked.Load() > 7 {
+		t.Errorf("%d questions were asked", bus.asked.Load())
 	}
 }

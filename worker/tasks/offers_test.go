@@ -297,6 +297,13 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
+// all returns the lines so far.
+func (l *lines) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.text)
+}
+
 // unperformed returns what the worker reports, with times since the begin of the test.
 func (o *office) unperformed() string {
 	var f status.Figures
@@ -327,15 +334,15 @@ func TestOffer_ThatNoPerformerIsThereIsReported(t *testing.T) {
 		o.pending("b", space.TaskPending, `1`)
 		time.Sleep(2 * time.Second)
 		equal(t, "the report after 2 s", o.unperformed(), "no performer of work is connected since 0s, last 1.75s, claimed never; 2 tasks of s;")
-		if len(log.text) > 0 {
-			t.Errorf("it is logged at once: %q", log.text)
+		if len(log.all()) > 0 {
+			t.Errorf("it is logged at once: %q", log.all())
 		}
 		time.Sleep(time.Minute)
 		if got := o.unperformed(); !strings.HasPrefix(got, "no performer of work is connected since 0s, last 5") && !strings.HasPrefix(got, "no performer of work is connected since 0s, last 1m") {
 			t.Errorf("the report after a minute is %s", got)
 		}
-		if len(log.text) != 1 || !strings.Contains(log.text[0], "WARN tasks wait for a performer reason=no performer of work is connected") || !strings.Contains(log.text[0], "remedy=settle perform work -- COMMAND") {
-			t.Errorf("logged: %q", log.text)
+		if len(log.all()) != 1 || !strings.Contains(log.all()[0], "WARN tasks wait for a performer reason=no performer of work is connected") || !strings.Contains(log.all()[0], "remedy=settle perform work -- COMMAND") {
+			t.Errorf("logged: %q", log.all())
 		}
 
 		o.mu.Lock()
@@ -356,8 +363,8 @@ func TestOffer_ThatNoPerformerIsThereIsReported(t *testing.T) {
 		if got := o.unperformed(); !strings.Contains(got, "claimed "+claimed.String()) || strings.Contains(got, "since 0s") {
 			t.Errorf("the report of the second time is %s", got)
 		}
-		if len(log.text) != 2 {
-			t.Errorf("logged: %q", log.text)
+		if len(log.all()) != 2 {
+			t.Errorf("logged: %q", log.all())
 		}
 		o.pending("a", space.TaskDone, `1`)
 		o.pending("b", space.TaskDone, `1`)
