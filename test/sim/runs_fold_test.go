@@ -54,9 +54,11 @@ type flow struct {
 	// robbed is set if an event was lost that the run waits for: an operator has cancelled it, or three processes have
 	// died of it. lostTimer is set if that was the event of its timer.
 	robbed, lostTimer bool
-	waited            bool // for room, see checkRoom
-	more              int  // events under way that have calls started which wait
-	resets            int
+	// passedOver is set while a run waits that was not among those that were woken.
+	passedOver bool
+	waited     bool // for room, see checkRoom
+	more       int  // events under way that have calls started which wait
+	resets     int
 }
 
 // clerk has the runs of a space according to its log.
@@ -74,8 +76,9 @@ type clerk struct {
 	records map[string][]stored
 	wants   []wanted
 	touched map[string]*flow
-	// ends are the runs that have ended.
-	ends []*flow
+	// ends are the runs that have ended, and waited how many runs waited for room before it.
+	ends   []*flow
+	waited int
 }
 
 // stored is a record of a step, as far as it has what no event has.
@@ -129,6 +132,7 @@ func (p *plan) ofRuns(stream string) bool {
 // take takes a transaction that has handled an event of a run. The documents are not updated yet.
 func (k *clerk) take(c *model.Commit, tx *model.Tx, stream string, ev *model.Event, after map[string]model.Value) {
 	k.c, k.tx, k.after, k.wants, k.touched, k.ends = c, tx, after, nil, map[string]*flow{}, nil
+	k.waited = k.f.docs[runsLoad].Get("waiting").Len()
 	k.collect()
 	if rc := tx.Receipt; rc.Outcome != model.Handled {
 		k.lost(stream, ev)
