@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -252,8 +251,8 @@ func (k *clerk) checkEnd(ev *model.Event, t *space.Task, attempt int) {
 	if failed {
 		want = text
 	}
-	if strings.HasPrefix(text, "panicked: ") || strings.Contains(text, "the attempt took longer") {
-		k.f.w.count("actions of runs that ended with: " + cmp.Or(map[bool]string{true: "a panic"}[text[0] == 'p'], "the limit of their performer"))
+	if strings.HasPrefix(text, "panicked: ") {
+		k.f.w.count("actions of runs that ended with a panic")
 		return
 	}
 	name := attemptName(ev.Stream, t.Key, int64(attempt))

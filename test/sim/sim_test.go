@@ -122,6 +122,9 @@ func TestSeeds(t *testing.T) {
 			expected = slices.Concat(expected, seldomNewest())
 		}
 	}
+	if hasSome(seeds, func(p *plan) bool { return !p.hasRuns() }) { // with runs, chains may be longer than those of the plans
+		expected = slices.Concat(expected, []string{"chains that came to their end"})
+	}
 	if hasSome(seeds, (*plan).hasRuns) {
 		expected = slices.Concat(expected, sometimesRuns)
 		if sum.Seeds >= many && *firstFlag > 0 {
@@ -165,7 +168,6 @@ func sorted(counts map[string]int) []string {
 var sometimes = []string{
 	"appends refused after their owner's death",
 	"appends sent again",
-	"chains that came to their end",
 	"changes of program in the log",
 	"appends that landed after their owner's death",
 	"attempts at tasks that were cut off",

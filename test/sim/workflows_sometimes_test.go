@@ -2,7 +2,7 @@ package sim
 
 // sometimesRuns is what must happen in some of the seeds with workflows of a run.
 var sometimesRuns = []string{
-	"actions of runs that ended with: a panic",
+	"actions of runs that ended with a panic",
 	"actions of runs that were not done in time",
 	"actions of runs that were performed again",
 	"actions that heard that their run does not need them",
@@ -74,7 +74,6 @@ var sometimesRuns = []string{
 
 // seldomRuns is what must occur in that many seeds with workflows.
 var seldomRuns = []string{
-	"actions of runs that ended with: the limit of their performer",
 	"children that have ended: cancelled",
 	"children that have ended: failed",
 	"children that were refused: RunExistsError",

@@ -422,9 +422,13 @@ func (p *plan) addSchedule(c *chance, name string) {
 	}
 }
 
-// unfinished returns why the runs of a space are not at rest, "" if they are.
+// unfinished returns why the runs of a space are not at rest, "" if they are. A task whose end an operator has cancelled waits until
+// that is redriven.
 func (k *clerk) unfinished() string {
 	for action, t := range k.tasks() {
+		if t.Unhandled {
+			continue
+		}
 		return fmt.Sprintf("action %s of space %s is pending for %s", action, k.f.space, t.Key)
 	}
 	return ""
