@@ -11,9 +11,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// patience is how long a test waits for a condition. It only has to be longer than the slowest bus on the
-// slowest machine takes.
-const patience = 2 * time.Minute
+// patience is when a test that hangs is ended. It is no measure of speed: 1,500 appends, one after the other, have taken two minutes
+// under the race detector on a busy machine.
+const patience = 10 * time.Minute
 
 // partitions is the number of partitions of every deployment: two, so that each test has another.
 const partitions = 2
