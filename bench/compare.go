@@ -1,5 +1,3 @@
-//go:build !counts
-
 package main
 
 import (
@@ -19,15 +17,7 @@ import (
 // page is the document with the tables, relative to the module.
 const page = "../docs/performance.md"
 
-func init() {
-	compareEngines = func(ctx context.Context, args []string) error {
-		if len(args) > 0 && args[0] == "page" {
-			return writePage(recordFile, page)
-		}
-		return all(ctx, args)
-	}
-}
-
+// all measures every engine that the program is built with.
 func all(ctx context.Context, args []string) error {
 	o := harness.Options{Log: os.Stderr}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)

@@ -50,19 +50,16 @@ const (
 	countsFile = "counts.json"
 )
 
-// compareEngines is the benchmark of all engines, which a build with the tag counts does without.
-var compareEngines func(ctx context.Context, args []string) error
-
 func command(ctx context.Context, args []string) error {
 	switch {
 	case len(args) > 0 && args[0] == "small":
 		return small(ctx, args[1:], os.Stdout)
 	case len(args) > 0 && args[0] == "observed":
 		return observed(ctx, args[1:], os.Stdout)
-	case compareEngines == nil:
-		return errors.New("a program built with the tag counts has only the commands small and observed")
+	case len(args) > 0 && args[0] == "page":
+		return writePage(recordFile, page)
 	}
-	return compareEngines(ctx, args)
+	return all(ctx, args)
 }
 
 // natsServer builds the server, in the version that the module is required in, and returns its path.

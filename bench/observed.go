@@ -44,8 +44,8 @@ func observed(ctx context.Context, args []string, out io.Writer) error {
 	fmt.Fprintln(out, "| observed | CPU of the worker, µs an event | of all processes | worker, beside off: median (quartiles) | all processes, beside off | allocations | bytes to the server |")
 	fmt.Fprintln(out, "|---|---|---|---|---|---|---|")
 	for _, o := range all {
-		fmt.Fprintf(out, "| %s | %.1f | %.1f | %s | %s | %.1f | %.0f |\n", o.Name, median(o.Rounds, ofWorker), median(o.Rounds, ofAll),
-			beside(o.Rounds, all[0].Rounds, ofWorker), beside(o.Rounds, all[0].Rounds, ofAll), median(o.Rounds, allocs), median(o.Rounds, func(r *harness.Round) float64 { return r.BytesIn }))
+		fmt.Fprintf(out, "| %s | %.1f | %.1f | %s | %s | %.1f | %.0f |\n", o.Name, medianOf(o.Rounds, ofWorker), medianOf(o.Rounds, ofAll),
+			beside(o.Rounds, all[0].Rounds, ofWorker), beside(o.Rounds, all[0].Rounds, ofAll), medianOf(o.Rounds, allocs), medianOf(o.Rounds, func(r *harness.Round) float64 { return r.BytesIn }))
 	}
 	return nil
 }
@@ -56,8 +56,8 @@ func ofAll(r *harness.Round) float64 { return r.CPU }
 
 func allocs(r *harness.Round) float64 { return *r.Allocs }
 
-// median returns that of a figure.
-func median(rounds []*harness.Round, of func(*harness.Round) float64) float64 {
+// medianOf returns that of a figure.
+func medianOf(rounds []*harness.Round, of func(*harness.Round) float64) float64 {
 	var list []float64
 	for _, r := range rounds {
 		list = append(list, of(r))

@@ -1,5 +1,3 @@
-//go:build !counts
-
 package main
 
 import (
