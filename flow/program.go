@@ -2,16 +2,15 @@ package flow
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/internal/codec"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/runs"
 	"github.com/settlehq/settle/space"
@@ -105,7 +104,9 @@ func AttemptOf(ctx context.Context) Attempt {
 }
 
 // Perform adds an action that the worker performs, in its process. In has the keyword arguments of the call as fields,
-// or is its only positional argument. do is called at least once per attempt: again, under the same key, if the
+// or is its only positional argument. They are decoded as payloads of events are: one that In has no field for, and one
+// that is missing though its field is neither optional (omitzero, omitempty) nor a pointer, fail the attempt with an
+// ArgumentError. do is called at least once per attempt: again, under the same key, if the
 // worker dies. An error fails the attempt; an *Error has a type, any other is of type Error. Whether there is another
 // attempt is for the workflow to say (retry).
 //
@@ -122,12 +123,17 @@ func Perform[In, Out any](w *Workflows, name string, do func(ctx context.Context
 		w.note(fmt.Errorf("action %s: the function is nil", name))
 		return
 	}
-	p.Do = func(ctx context.Context, key string, in model.Value) (model.Value, error) {
-		out, err := perform(ctx, key, in, do)
+	s, err := signatureOf[In, Out]()
+	if err != nil {
+		w.note(fmt.Errorf("action %s: %w", name, err))
+		return
+	}
+	p.Do = func(ctx context.Context, key string, task model.Value) (model.Value, error) {
+		out, err := s.perform(ctx, key, task, do)
 		if err != nil {
 			return model.Value{}, errors.New(typed(err).Text())
 		}
-		return model.Of(out)
+		return s.out.Encode(out)
 	}
 	if err := p.Check(); err != nil {
 		w.note(fmt.Errorf("action %s: %w", name, err))
@@ -147,10 +153,29 @@ func (a Action[In, Out]) Perform(w *Workflows, do func(ctx context.Context, in I
 	Perform(w, a.name, do, options...)
 }
 
+// signature converts the arguments and the result of an action.
+type signature[In, Out any] struct {
+	in     *codec.Codec[In]
+	strict func(model.Value) error // refuses arguments of which a part would be lost
+	out    *codec.Codec[Out]
+}
+
+func signatureOf[In, Out any]() (*signature[In, Out], error) {
+	in, err := codec.Of[In]()
+	if err != nil {
+		return nil, fmt.Errorf("the arguments: %w", err)
+	}
+	out, err := codec.Of[Out]()
+	if err != nil {
+		return nil, fmt.Errorf("the result: %w", err)
+	}
+	return &signature[In, Out]{in: in, strict: codec.Strict[In](), out: out}, nil
+}
+
 // perform calls the function of an action.
-func perform[In, Out any](ctx context.Context, key string, task model.Value, do func(context.Context, In) (Out, error)) (out Out, err error) {
-	var in In
-	if err := decodeArguments(task, &in); err != nil {
+func (s *signature[In, Out]) perform(ctx context.Context, key string, task model.Value, do func(context.Context, In) (Out, error)) (out Out, err error) {
+	in, err := s.arguments(task)
+	if err != nil {
 		return out, &Error{Type: "ArgumentError", Message: err.Error()}
 	}
 	a := Attempt{Key: key}
@@ -169,20 +194,26 @@ func perform[In, Out any](ctx context.Context, key string, task model.Value, do 
 	return out, err
 }
 
-// decodeArguments decodes the arguments of a call.
-func decodeArguments(task model.Value, in any) error {
+// arguments returns the arguments of a call.
+func (s *signature[In, Out]) arguments(task model.Value) (in In, err error) {
 	args, kwargs := task.Get("args"), task.Get("kwargs")
 	v := kwargs
 	switch {
 	case args.Len() == 1 && kwargs.Len() == 0:
 		v = args.Index(0)
 	case args.Len() > 0:
-		return fmt.Errorf("it takes one positional argument or keyword arguments, and is called with %d and %d", args.Len(), kwargs.Len())
+		return in, fmt.Errorf("it takes one positional argument or keyword arguments, and is called with %d and %d", args.Len(), kwargs.Len())
+	case kwargs.IsAbsent():
+		v = noArguments
 	}
-	d := json.NewDecoder(strings.NewReader(v.String()))
-	d.DisallowUnknownFields()
-	return d.Decode(in)
+	if in, err = s.in.Decode(v); err != nil {
+		return in, err
+	}
+	return in, s.strict(v)
 }
+
+// noArguments is the object of a call without arguments.
+var noArguments = model.Object()
 
 // typed returns an error with its type.
 func typed(err error) *Error {
