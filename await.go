@@ -279,10 +279,11 @@ func (f *follower) leaveLog() {
 
 // look delivers the receipts in a commit, and passes it on to watches.
 func (a *awaits) look(f *follower, e model.LogEntry) {
+	e = e.Shared()
 	if !a.note(f, &e) {
 		return
 	}
-	c, err := model.DecodeCommit(e.Data)
+	c, err := e.Commit()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil {

@@ -109,6 +109,8 @@ type LogEntry struct {
 	Inert bool
 	// Trace is the context of the span of the append.
 	Trace Trace
+
+	once *decodedOnce // see Shared
 }
 
 // Follows returns ErrPurged unless the entry is the next one after sequence seq of the space's log.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"sync"
 	"unicode/utf8"
 	"unsafe"
 )
@@ -56,6 +57,28 @@ func (e *LogEntry) MayName(text string) bool {
 // Commit decodes the commit of an entry, and checks it against the subject and the id under which it was
 // appended. The error is an *UnreadableError.
 func (e *LogEntry) Commit() (*Commit, error) {
+	if o := e.once; o != nil {
+		o.Do(func() { o.commit, o.err = e.decode() })
+		return o.commit, o.err
+	}
+	return e.decode()
+}
+
+// Shared returns the entry for several readers: its commit is decoded once for all copies of it, by the first call of Commit, and no reader
+// may change it.
+func (e LogEntry) Shared() LogEntry {
+	e.once = &decodedOnce{}
+	return e
+}
+
+// decodedOnce is the commit of the copies of an entry.
+type decodedOnce struct {
+	sync.Once
+	commit *Commit
+	err    error
+}
+
+func (e *LogEntry) decode() (*Commit, error) {
 	c, err := DecodeCommit(e.Data)
 	if err != nil {
 		return nil, e.Unreadable(err)
