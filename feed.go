@@ -31,8 +31,8 @@ type tap struct {
 const maxTapped = 256
 
 // tap begins to pass the commits of a space that enter the log after head to a watch of a document. It is nil, without an error, if the
-// client is closed: the watch then follows the log by itself.
-func (a *awaits) tap(space, doc string, head, epoch uint64) (history.Feed, error) {
+// client is closed, or without head if nothing follows the space: the watch then follows the log by itself.
+func (a *awaits) tap(space, doc string, head *uint64, epoch uint64) (history.Feed, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
@@ -40,7 +40,10 @@ func (a *awaits) tap(space, doc string, head, epoch uint64) (history.Feed, error
 	}
 	f := a.followers[space]
 	if f == nil {
-		f = a.follow(space, head)
+		if head == nil {
+			return nil, nil
+		}
+		f = a.follow(space, *head)
 	}
 	if f.epoch != epoch {
 		return nil, model.ErrRewound // it ends by itself, or the epoch of the caller has ended

@@ -42,18 +42,26 @@ type Update[T any] struct {
 	Reason string
 }
 
-// WatchOption configures a watch: From, WithStatus.
+// WatchOption configures a watch: From, FromLastSeen, WithStatus.
 type WatchOption func(*watchOptions)
 
 type watchOptions struct {
-	from   *uint64
-	status bool
+	from     *uint64
+	status   bool
+	lastSeen bool
 }
 
 // From makes a watch begin with the first value that is newer than a revision, for a caller that has the
 // document as of that. Changes made in between are one update.
 func From(revision uint64) WatchOption {
 	return func(o *watchOptions) { o.from = &revision }
+}
+
+// FromLastSeen lets a watch begin with the value that the client has received last, if it follows the space anyway, for a watch or for a call
+// whose receipt has just come. That value is not older than what any call of this client has returned, but may have changed since. Every
+// later one follows, so a loop that waits for a state misses nothing, and the servers are asked for nothing.
+func FromLastSeen() WatchOption {
+	return func(o *watchOptions) { o.lastSeen = true }
 }
 
 // WithStatus makes a watch also report whether its value is current: the status is part of each update,
@@ -99,7 +107,7 @@ func (s Space) watch(ctx context.Context, doc string, watcher func() string, opt
 			set(&o)
 		}
 		w := &watch{
-			document: history.Watch{Bus: s.client.bus, Space: s.name, Doc: doc, Watcher: watcher(), Logger: s.client.logger, Shared: s.client.awaits.tap},
+			document: history.Watch{Bus: s.client.bus, Space: s.name, Doc: doc, Watcher: watcher(), Logger: s.client.logger, Shared: s.client.awaits.tap, LastSeen: o.lastSeen},
 			by:       s.client.by,
 		}
 		if o.from != nil {

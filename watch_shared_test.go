@@ -18,7 +18,7 @@ import (
 // asking counts what a client asks of its bus.
 type asking struct {
 	*membus.Bus
-	follows, parts, reads, leases, now atomic.Int64
+	follows, parts, reads, heads, leases, now atomic.Int64
 }
 
 func (b *asking) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
@@ -36,6 +36,11 @@ func (b *asking) LoadPart(ctx context.Context, space, key string) (model.SpaceSt
 func (b *asking) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
 	b.reads.Add(1)
 	return b.Bus.ReadLog(ctx, space, after, limit)
+}
+
+func (b *asking) Head(ctx context.Context, space string) (uint64, error) {
+	b.heads.Add(1)
+	return b.Bus.Head(ctx, space)
 }
 
 func (b *asking) Observe(l model.Lease) error {
@@ -270,5 +275,46 @@ func TestWatch_GoesOnWhenItsClientIsClosed(t *testing.T) {
 		if v := <-got; v != "1" {
 			t.Errorf("then it is %s", v)
 		}
+	})
+}
+
+// A watch that may begin with the last value that the client has received asks the servers for nothing, if the client has just called the
+// space; otherwise it reads the document.
+func TestWatch_FromLastSeenAsksForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("w1")
+		var b *asking
+		c, _ := w.client("c", func(in *membus.Bus) port.Bus { b = &asking{Bus: in}; return b })
+		ctx, cancel := context.WithCancel(t.Context())
+		s := c.Space("s")
+		first := looped(s.WatchStored(ctx, "n", settle.FromLastSeen()))
+		if v := <-first; v != "absent" {
+			t.Errorf("without a call it begins with %s", v)
+		}
+		if _, err := c.Call(ctx, add("s", "e1")); err != nil {
+			t.Fatal(err)
+		}
+		if v := <-first; v != "1" {
+			t.Errorf("it goes on with %s", v)
+		}
+		asked := func() int64 { return b.heads.Load() + b.parts.Load() + b.reads.Load() }
+		before := asked()
+		got := looped(s.WatchStored(ctx, "n", settle.FromLastSeen()))
+		if v := <-got; v != "1" {
+			t.Errorf("after a call the second one begins with %s", v)
+		}
+		if n := asked() - before; n != 0 {
+			t.Errorf("it has asked the servers %d times", n)
+		}
+		if _, err := c.Call(ctx, add("s", "e2")); err != nil {
+			t.Fatal(err)
+		}
+		if v := <-got; v != "2" {
+			t.Errorf("and goes on with %s", v)
+		}
+		cancel()
+		<-first
+		<-got
 	})
 }

@@ -165,7 +165,7 @@ func (r Runs) Wait(ctx context.Context, id string) (*Status, error) {
 	if err := runs.CheckID(id); err != nil {
 		return nil, err
 	}
-	for u, err := range r.space.WatchStored(ctx, runs.Doc(id)) {
+	for u, err := range r.space.WatchStored(ctx, runs.Doc(id), settle.FromLastSeen()) {
 		if err != nil {
 			return nil, err
 		}

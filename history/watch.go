@@ -53,8 +53,12 @@ type Watch struct {
 	Watcher string
 	Logger  *slog.Logger
 	// Shared returns the commits of the space from a subscription that the watch shares with other readers of the process. head
-	// and epoch are those of the log and of the store at the time of the call. If it is nil, or returns nil, the watch has a subscription of its own.
-	Shared func(space, doc string, head, epoch uint64) (Feed, error)
+	// and epoch are those of the log and of the store at the time of the call; without head, only a subscription that there is already is
+	// shared. If Shared is nil, or returns nil, the watch has a subscription of its own.
+	Shared func(space, doc string, head *uint64, epoch uint64) (Feed, error)
+	// LastSeen lets the watch begin with the document as the shared subscription has it, which may have changed since, instead of asking
+	// the log for its head.
+	LastSeen bool
 
 	begun    bool   // a value was delivered, or is known to the caller
 	absent   bool   // it was absent
@@ -171,16 +175,29 @@ func (w *Watch) followOn(ctx context.Context, deliver func(Change)) error {
 
 // begin reads the document, and returns the feed that continues from there, nil if the watch has to follow the log by itself.
 func (w *Watch) begin(ctx context.Context, epoch uint64) (*replica.Document, Feed, error) {
-	var feed Feed
-	var head uint64
-	var err error
-	if w.Shared != nil {
-		if head, err = w.Bus.Head(ctx, w.Space); err == nil {
-			feed, err = w.Shared(w.Space, w.Doc, head, epoch)
-		}
+	if w.Shared == nil {
+		d, err := Read(ctx, w.Bus, w.Space, w.Doc)
+		return d, nil, err
+	}
+	if w.LastSeen {
+		feed, err := w.Shared(w.Space, w.Doc, nil, epoch)
 		if err != nil {
 			return nil, nil, readError(w.Doc, w.Space, err)
 		}
+		if feed != nil {
+			if d := feed.Document(); d != nil {
+				return d, feed, nil
+			}
+			feed.Close()
+		}
+	}
+	head, err := w.Bus.Head(ctx, w.Space)
+	var feed Feed
+	if err == nil {
+		feed, err = w.Shared(w.Space, w.Doc, &head, epoch)
+	}
+	if err != nil {
+		return nil, nil, readError(w.Doc, w.Space, err)
 	}
 	if feed == nil {
 		d, err := Read(ctx, w.Bus, w.Space, w.Doc)
