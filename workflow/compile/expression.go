@@ -159,7 +159,8 @@ func (l *lowering) flatCall(x *syntax.CallExpr) piece {
 	return l.joined(x, append([]syntax.Expr{x.Fn}, values...), append([]piece{fn}, l.parted(values)...))
 }
 
-// dict lowers a dict, entry by entry: the interpreter refuses a key before it evaluates the next one.
+// dict lowers a dict, entry by entry: the interpreter evaluates a value before it refuses its key, and refuses a key before it evaluates the
+// next one.
 func (l *lowering) dict(x *syntax.DictExpr) piece {
 	name := l.temp()
 	l.keepIn(name, piece{text: "{}"}, syntax.Start(x))
@@ -168,7 +169,7 @@ func (l *lowering) dict(x *syntax.DictExpr) piece {
 		p := l.parted([]syntax.Expr{entry.Key, entry.Value})
 		key, value := l.stored(entry.Key, p[0]), p[1]
 		twice := "{" + key.text + ": None, " + key.text + ": None}" // which is an error
-		l.do(" "+name+"["+key.text+"] = ("+value.text+") if "+key.text+" not in "+name+" else "+twice, syntax.Start(entry), union(union([]string{name}, key.reads), value.reads), nil)
+		l.do(" "+name+"["+key.text+"] = [("+value.text+"), None if "+key.text+" not in "+name+" else "+twice+"][0]", syntax.Start(entry), union(union([]string{name}, key.reads), value.reads), nil)
 	}
 	return l.variable(name)
 }

@@ -309,7 +309,7 @@ type outcomeOf struct {
 	outcome string
 	log     []string
 	// partial means that a call of a fan-out has failed, and racy that several have. AtOnce means that a later one of
-	// them fails in its own code: it fails when it starts, before an action of an earlier one can answer.
+	// them fails in its own code, or without a call of an action: it may fail when it starts, before an action of an earlier one can answer.
 	partial, racy, atOnce bool
 }
 
@@ -529,10 +529,11 @@ func (o *oracle) parallel(_ *starlark.Thread, a starlark.Tuple, kw []starlark.Tu
 		var out []starlark.Value
 		var first error
 		for _, c := range calls {
+			called := len(o.log)
 			v, err := c.(*thunk).make(th, 1)
 			if err != nil && !collect {
 				o.partial, o.racy = true, o.racy || first != nil
-				o.atOnce = o.atOnce || first != nil && asFailure(err).Name == workflow.CodeError
+				o.atOnce = o.atOnce || first != nil && (asFailure(err).Name == workflow.CodeError || len(o.log) == called)
 				if first == nil {
 					first = err
 				}

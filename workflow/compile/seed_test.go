@@ -105,6 +105,8 @@ def third(x): return x == 3
 		"r = range(2, 9, 3)\n    y = inc(1)\n    return [e for e in r] + [y]",
 		"f = sorted\n    y = inc(1)\n    return f([3, y])",
 		"return twice(twice(1)) + PURE",
+		"return {'a': inc(1), 'a': fail('the value comes before its key is refused')}",
+		"return {'a': inc(1), 'a': 2, 'b': fail('the key is refused before the next entry')}",
 	} {
 		t.Run(src, func(t *testing.T) {
 			text := "load('actions', 'inc', 'bad', 'small', 'third')\nCONST = [1]\nPURE = 3\ndef twice(x):\n    return x * 2\ndef helper(x):\n    y = inc(x)\n    if y > 3:\n        return y\n    return inc(y)\ndef run(n = 5):\n    " + src + "\nworkflow('w', run)\n"
