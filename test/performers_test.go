@@ -231,22 +231,70 @@ func TestPerformers_AnswersAreNotBelieved(t *testing.T) {
 
 func TestPerformers_ACancellationReachesThePerformer(t *testing.T) {
 	t.Parallel()
-	s := newScanning(t)
-	began, ended := make(chan struct{}), make(chan error, 1)
-	s.perform(performer.Config{Do: func(ctx context.Context, w *performer.Work, progress func(model.Value)) (model.Value, error) {
-		close(began)
-		<-ctx.Done()
-		ended <- ctx.Err()
-		return model.Value{}, ctx.Err()
-	}})
-	s.send(scanStart, "e1", "a")
-	<-began
-	s.send(scanStop, "e2", "a")
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("the performer ends with %v", err)
+	for _, eager := range []bool{false, true} {
+		s := newScanning(t)
+		began, ended := make(chan struct{}), make(chan error, 1)
+		s.perform(performer.Config{Eager: eager, Do: func(ctx context.Context, w *performer.Work, progress func(model.Value)) (model.Value, error) {
+			close(began)
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return model.Value{}, ctx.Err()
+		}})
+		answers := s.answers()
+		s.send(scanStart, "e1", "a")
+		<-began
+		if got := answers(1); got[0] != `{"claim":true}` {
+			t.Errorf("eager %v: a task that takes long begins with %v", eager, got)
+		}
+		s.send(scanStop, "e2", "a")
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("eager %v: the performer ends with %v", eager, err)
+		}
+		if got := s.task("a", func(t space.Task) bool { return t.State != space.TaskPending }); got.State != space.TaskCancelled {
+			t.Errorf("eager %v: the task is %+v", eager, got)
+		}
 	}
-	if got := s.task("a", func(t space.Task) bool { return t.State != space.TaskPending }); got.State != space.TaskCancelled {
-		t.Errorf("the task is %+v", got)
+}
+
+// answers returns what waits for a number of answers of performers, and returns them.
+func (s *scanning) answers() func(n int) []string {
+	s.t.Helper()
+	r := s.raw("settle.work.nothing")
+	answers := make(chan *nats.Msg, 100)
+	if _, err := r.nc.ChanSubscribe("settle.answer.>", answers); err != nil {
+		s.t.Fatal(err)
+	}
+	r.flush()
+	return func(n int) (texts []string) {
+		s.t.Helper()
+		for range n {
+			select {
+			case m := <-answers:
+				texts = append(texts, string(m.Data))
+			case <-time.After(patience):
+				s.t.Fatalf("only %v is answered", texts)
+			}
+		}
+		return texts
+	}
+}
+
+// A performer that is eager says nothing of a short task but its result.
+func TestPerformers_AnEagerOneClaimsNoShortTask(t *testing.T) {
+	t.Parallel()
+	s := newScanning(t)
+	s.perform(performer.Config{Eager: true, Slots: 2, Do: func(_ context.Context, w *performer.Work, _ func(model.Value)) (model.Value, error) {
+		return w.In, nil
+	}})
+	answers := s.answers()
+	for _, key := range []string{"a", "b"} {
+		s.send(scanStart, "e"+key, key)
+		if got := s.task(key, done); got.Out.String() != `"in of `+key+`"` {
+			t.Errorf("the task is %+v", got)
+		}
+	}
+	if got := answers(2); strings.Join(got, " ") != `{"out":"in of a"} {"out":"in of b"}` {
+		t.Errorf("the answers are %v", got)
 	}
 }
 

@@ -146,7 +146,7 @@ func (s *settleSystem) perform(ctx context.Context, cfg bus.Config, a *Actions) 
 	}
 	for _, action := range []string{noop, double} {
 		s.performers.Go(func() {
-			err := performer.Serve(s.ctx, s.bus, performer.Config{Action: action, Slots: slots, Do: func(_ context.Context, w *performer.Work, _ func(model.Value)) (model.Value, error) {
+			err := performer.Serve(s.ctx, s.bus, performer.Config{Action: action, Slots: slots, Eager: true, Do: func(_ context.Context, w *performer.Work, _ func(model.Value)) (model.Value, error) {
 				in, is := w.In.Get("args").Index(0).AsInt()
 				if !is {
 					return model.Value{}, fmt.Errorf("the argument of %s is %s", action, w.In)
