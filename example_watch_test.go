@@ -86,3 +86,30 @@ func ExampleFrom() {
 	// 2 <nil>
 	// 5 true <nil>
 }
+
+// A loop that waits for a state may begin with the value that its client has received last.
+func ExampleFromLastSeen() {
+	count := settle.NewCell[int]("count")
+	add := settle.NewStream[int]("add")
+	p := settle.NewProgram("counter")
+	add.Handle(p, func(tx *settle.Tx, by int) error {
+		count.Update(tx, func(n *int) { *n += by })
+		return nil
+	})
+	d, end := deployment(p)
+	defer end()
+	ctx, alice := context.Background(), d.Client().Space("alice")
+	if err := add.Call(ctx, alice, settle.ID("a-1"), 2); err != nil {
+		log.Fatal(err)
+	}
+	for n, err := range count.Watch(ctx, alice, settle.FromLastSeen()) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		if n.Value >= 2 {
+			fmt.Println(n.Value)
+			break
+		}
+	}
+	// Output: 2
+}
