@@ -34,7 +34,7 @@ func BenchmarkActions(b *testing.B) {
 		shape             string
 		spaces, runs, per int
 	}{
-		{"sequence", 1, 1, 100}, {"sequence", 64, 1, 10}, {"sequence", 100, 1, 100}, {"fan", 1, 1, 1000}, {"fan", 100, 1, 100}, {"fan", 64, 1, 20},
+		{"sequence", 1, 1, 100}, {"sequence", 64, 1, 10}, {"sequence", 100, 1, 100}, {"fan", 1, 1, 1000}, {"fan", 100, 1, 100}, {"fan", 64, 1, 20}, {"fan", 8, 1, 1000},
 	} {
 		b.Run(fmt.Sprintf("%s/spaces=%d/each=%d", c.shape, c.spaces, c.per), func(b *testing.B) {
 			benchmarkActions(b, c.shape, c.spaces, c.per)

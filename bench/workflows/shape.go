@@ -77,7 +77,9 @@ func (throughput) Cases(bool) (list []Case) {
 		}
 		list = append(list, c)
 	}
-	return append(list, Case{Name: "sequence, one run at a time", Program: "sequence", N: 1, Flights: 1, Unit: actions})
+	return append(list,
+		Case{Name: "fan, 1000 actions, 8 runs at a time", Program: "fan", N: 1000, Flights: 8, Unit: actions, OnlySettle: true},
+		Case{Name: "sequence, one run at a time", Program: "sequence", N: 1, Flights: 1, Unit: actions})
 }
 
 func (throughput) Run(ctx context.Context, s System, c Case, b *Budget) (*harness.Round, error) {
