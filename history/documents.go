@@ -18,7 +18,8 @@ import (
 // a later one. The log is read once for all of them, and each commit once, however often Refresh is called; a document costs one
 // request when it is asked for the first time. It is not safe for concurrent use.
 //
-// Documents are not of one commit: one whose saved value is newer than the head at the last Refresh has that value.
+// Documents are not of one commit: one whose saved value is newer than the head at the last Refresh has that value, as while a checkpoint is
+// saved. Those that are asked for later are not older than that.
 type Documents struct {
 	bus   port.Client
 	space string
@@ -132,15 +133,33 @@ func (d *Documents) Get(ctx context.Context, doc string) (model.Value, uint64, e
 	}
 	d.asked[doc] = true
 	if known := d.known[doc]; known != nil {
-		return known.Value, known.Seq, nil
+		err := d.bringUp(ctx, known)
+		if !errors.Is(err, model.ErrPurged) {
+			d.know(doc, known)
+			return known.Value, known.Seq, d.named(err)
+		}
+		delete(d.known, doc)
 	}
 	r := reading{bus: d.bus, space: d.space, doc: doc, holds: d.holds, caughtUp: d.catchUp}
 	got, err := r.upTo(ctx, d.head)
 	if err != nil {
 		return model.Value{}, 0, d.named(err)
 	}
-	d.known[doc] = got
+	d.know(doc, got)
 	return got.Value, got.Seq, nil
+}
+
+// know notes a document that is handed out. It may be newer than the head, and then whatever is asked for from now on has to be as new.
+func (d *Documents) know(doc string, got *replica.Document) {
+	d.known[doc], d.asked[doc], d.head = got, true, max(d.head, got.Read)
+}
+
+// bringUp brings a known document up to the head, which has moved if another one is newer.
+func (d *Documents) bringUp(ctx context.Context, known *replica.Document) error {
+	if known.Read >= d.head {
+		return nil
+	}
+	return d.catchUp(ctx, known)
 }
 
 // maxLoading is how many documents Load asks for at the same time.

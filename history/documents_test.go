@@ -63,7 +63,7 @@ func (o *oracle) checkSince(doc string, v model.Value, seq, head, epoch uint64) 
 }
 
 // Documents that are read together, again and again, are those that a full load finds, at the head of the last Refresh or later, whatever happens
-// between the requests.
+// between the requests; and none is older than one that was asked for before.
 func TestDocuments_AreWhatAFullLoadSaysWhileEverythingMoves(t *testing.T) {
 	rounds := 0
 	for seed := range uint64(200) {
@@ -90,6 +90,9 @@ func TestDocuments_AreWhatAFullLoadSaysWhileEverythingMoves(t *testing.T) {
 						}
 						o.must(err)
 						o.checkSince(doc, v, seq, head, epoch)
+						if o.epoch == epoch {
+							head = max(head, seq) // what is asked for later is not older
+						}
 						rounds++
 					}
 				}
