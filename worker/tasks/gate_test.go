@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -59,29 +60,73 @@ func TestOffer_ManySpacesKeepABusyPerformerBusy(t *testing.T) {
 	})
 }
 
-// The turn of a space that has nothing to offer any more goes to the next one.
+// The turn of a space that has nothing to offer any more goes to the next one, which waits for the same performers.
 func TestGates_ATurnIsPassedOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		idle := newOffice(t, space.Remote{})
-		g := &idle.list.host.Offers.gates
-		opened := make(chan struct{}, 1)
-		other := New(Host{Offers: idle.list.host.Offers, Call: func(func()) { opened <- struct{}{} }})
-		now := time.Now()
-		for range 2 {
-			g.admit("work", "", 0, now, nil)
-			g.taken("work", "", now)
-		}
-		g.admit("work", "", 0, now, nil)
-		g.refused("work", "", 0, refusal{why: busy}, now)
-		for _, l := range []*List{idle.list, other} {
+	for _, queue := range []string{"", "slow"} {
+		synctest.Test(t, func(t *testing.T) {
+			idle := newOffice(t, space.Remote{Queue: queue})
+			g := &idle.list.host.Offers.gates
+			opened := make(chan struct{}, 1)
+			other := New(Host{Ctx: t.Context(), Offers: idle.list.host.Offers, Call: func(func()) { opened <- struct{}{} }})
+			now := time.Now()
+			busyWith(g, queue, now)
+			for _, l := range []*List{idle.list, other} {
+				if g.admit("work", queue, 0, now, l) == 0 {
+					t.Fatal("an offer is made to performers that are busy")
+				}
+			}
+			g.freed("work", queue)
+			synctest.Wait()
+			if len(opened) != 1 {
+				t.Errorf("queue %q: the other space waits", queue)
+			}
+		})
+	}
+}
+
+// Spaces come and go, and performers do not: those that have gone wait no longer, and are not kept.
+func TestGates_SpacesThatHaveGoneAreForgotten(t *testing.T) {
+	t.Parallel()
+	g, now := &gates{}, time.Now()
+	g.admit("work", "", 0, now, nil)
+	g.refused("work", "", 0, refusal{why: absent}, now)
+	here, over := context.WithCancel(t.Context())
+	over()
+	stays := New(Host{Ctx: t.Context()})
+	for range 10_000 {
+		for _, l := range []*List{stays, New(Host{Ctx: here})} {
 			if g.admit("work", "", 0, now, l) == 0 {
-				t.Fatal("an offer is made to performers that are busy")
+				t.Fatal("an offer is made though there are no performers")
 			}
 		}
-		g.freed("work", "")
-		synctest.Wait()
-		if len(opened) != 1 {
-			t.Error("the other space waits")
-		}
-	})
+	}
+	if n := len(g.of("work", "").waiting.lists); n > 200 {
+		t.Errorf("%d spaces wait, and there is one", n)
+	}
+}
+
+// The turn of a space that has gone is that of the next one.
+func TestGates_ASpaceThatHasGoneHasNoTurn(t *testing.T) {
+	t.Parallel()
+	g, now := &gates{}, time.Now()
+	busyWith(g, "", now)
+	here, over := context.WithCancel(t.Context())
+	opened := 0
+	gone, next := New(Host{Ctx: here, Call: func(func()) {}}), New(Host{Ctx: t.Context(), Call: func(func()) { opened++ }})
+	g.admit("work", "", 0, now, gone)
+	g.admit("work", "", 0, now, next)
+	over()
+	if g.freed("work", ""); opened != 1 {
+		t.Error("the space behind it waits")
+	}
+}
+
+// busyWith makes two performers of a queue known, which are at work.
+func busyWith(g *gates, queue string, now time.Time) {
+	for range 2 {
+		g.admit("work", queue, 0, now, nil)
+		g.taken("work", queue, now)
+	}
+	g.admit("work", queue, 0, now, nil)
+	g.refused("work", queue, 0, refusal{why: busy}, now)
 }
