@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -269,6 +270,26 @@ func TestWatch_GoesOnWhenItsClientIsClosed(t *testing.T) {
 		}
 		if v := <-got; v != "1" {
 			t.Errorf("then it is %s", v)
+		}
+	})
+}
+
+// A commit of a later version may have changed the document: what was received before it is no value to begin with.
+func TestWatch_BeginsWithNothingThatACommitOfALaterVersionMayHaveChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		crash := w.worker("w1")
+		c, _ := w.client("c", nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if _, err := c.Call(ctx, add("s", "e1")); err != nil {
+			t.Fatal(err)
+		}
+		crash()
+		w.Forge("s", `{"v":9,"changes":"n"}`)
+		synctest.Wait()
+		if v := <-looped(c.Space("s").WatchStored(ctx, "n")); !strings.Contains(v, "upgrade") {
+			t.Errorf("it begins with %s", v)
 		}
 	})
 }
