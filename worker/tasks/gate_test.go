@@ -130,3 +130,73 @@ func busyWith(g *gates, queue string, now time.Time) {
 	g.admit("work", queue, 0, now, nil)
 	g.refused("work", queue, 0, refusal{why: busy}, now)
 }
+
+// Offers that were made at the same time, before it was known that no performer is there, count as one.
+func TestGates_APauseGrowsOnlyByOffersThatWereMadeAfterIt(t *testing.T) {
+	t.Parallel()
+	g, now := &gates{}, time.Now()
+	for range 5 {
+		g.admit("work", "", 0, now, nil)
+	}
+	for range 5 {
+		g.refused("work", "", 0, refusal{why: absent}, now)
+	}
+	first := pauses[absent].first
+	if wait := g.admit("work", "", 0, now.Add(first), nil); wait > 0 {
+		t.Errorf("the next offer waits for %s more than the first pause", wait)
+	}
+	g.refused("work", "", 0, refusal{why: absent}, now.Add(first))
+	if wait := g.admit("work", "", 0, now.Add(2*first), nil); wait != first {
+		t.Errorf("after a second offer without a performer it waits for %s more, want %s", wait, first)
+	}
+}
+
+func TestGates_AnOfferThatIsNotTakenLeavesTheRateToAnother(t *testing.T) {
+	t.Parallel()
+	g, now := &gates{}, time.Now()
+	g.admit("work", "", 1, now, nil)
+	g.refused("work", "", 1, refusal{why: absent}, now)
+	if wait := g.admit("work", "", 1, now.Add(pauses[absent].first), nil); wait > 0 {
+		t.Errorf("the next offer waits for %s", wait)
+	}
+	g.taken("work", "", now)
+	if g.admit("work", "", 1, now.Add(pauses[absent].first), nil) == 0 {
+		t.Error("two tasks are taken in a second")
+	}
+}
+
+func TestGates_AnOfferThatIsCutOffLeavesItsRoom(t *testing.T) {
+	t.Parallel()
+	g, now := &gates{}, time.Now()
+	busyWith(g, "", now)
+	g.freed("work", "")
+	for range 2 { // for one performer
+		if wait := g.admit("work", "", 0, now, nil); wait > 0 {
+			t.Fatalf("an offer waits for %s", wait)
+		}
+		if g.admit("work", "", 0, now, nil) == 0 {
+			t.Fatal("there are two offers for one performer")
+		}
+		g.unanswered("work", "")
+	}
+}
+
+// Performers that take what they are offered may be more than are known: after some tasks they are offered one more.
+func TestGates_RoomGrowsWithTheTasksThatAreTaken(t *testing.T) {
+	t.Parallel()
+	g, now := &gates{}, time.Now()
+	busyWith(g, "", now)
+	for range growAfter {
+		g.freed("work", "")
+		if wait := g.admit("work", "", 0, now, nil); wait > 0 {
+			t.Fatalf("an offer waits for %s", wait)
+		}
+		g.taken("work", "", now)
+	}
+	if wait := g.admit("work", "", 0, now, nil); wait > 0 {
+		t.Errorf("an offer to one performer more waits for %s", wait)
+	}
+	if g.admit("work", "", 0, now, nil) == 0 {
+		t.Error("there are offers to two performers more")
+	}
+}
