@@ -183,10 +183,11 @@ func (r *recent) add(e *model.LogEntry) {
 }
 
 // of returns the commits that a document consists of: the last one that may have written it as a whole, and those behind it that may have
-// changed it. It returns nil if there is none. The name of a document needs no escapes, so its commits contain it as text.
+// changed it. It returns nil if there is none. The name of a document needs no escapes, so its commits contain it as text; of those of a later
+// version that is not known.
 func (r *recent) of(doc string) (parts []model.LogEntry) {
 	changes, whole := []byte(`["`+doc+`",`), []byte(`["`+doc+`",""`)
-	for i := len(r.list) - 1; i >= 0; i-- {
+	for i := len(r.list) - 1; i >= 0 && r.list[i].IsKnownForm(); i-- {
 		if !bytes.Contains(r.list[i].Data, whole) {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -142,6 +143,9 @@ func TestWatch_OfADocumentThatWasJustMadeReadsNothingButTheHead(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if _, err := c.Call(ctx, settle.Outgoing{Space: "s", Stream: "fail", ID: settle.ID("f")}); err != nil { // which changes nothing
+			t.Fatal(err)
+		}
 		parts, reads := b.parts.Load(), b.reads.Load()
 		got := looped(c.Space("s").WatchStored(ctx, "n"))
 		if v := <-got; v != "5" {
@@ -216,45 +220,50 @@ func (b *holding) FollowSpace(ctx context.Context, space string, after uint64, d
 	})
 }
 
-// A loop that is slow holds up neither calls nor other watches, and continues with the newest value.
+// A loop that is slow holds up neither calls nor other watches, and continues with the newest value, also if that is the first one
+// for which there was no room.
 func TestWatch_ASlowLoopHoldsUpNothingAndReadsItsDocumentAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.worker("w1")
-		c, _ := w.client("c", nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		if _, err := c.Call(ctx, add("s", "e0")); err != nil {
+	for _, calls := range []int{257, 1000} {
+		synctest.Test(t, func(t *testing.T) { slowLoop(t, calls) })
+	}
+}
+
+func slowLoop(t *testing.T, calls int) {
+	w := newWorld(t)
+	w.worker("w1")
+	c, _ := w.client("c", nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if _, err := c.Call(ctx, add("s", "e0")); err != nil {
+		t.Fatal(err)
+	}
+	goOn, got := make(chan struct{}), make(chan string, 1000)
+	go func() { // ends with ctx
+		for u, err := range c.Space("s").Watch(ctx, "n") {
+			if err != nil {
+				return
+			}
+			got <- u.Value.String()
+			<-goOn
+		}
+	}()
+	if v := <-got; v != "1" {
+		t.Errorf("it begins with %s", v)
+	}
+	for i := range calls {
+		if _, err := c.Call(ctx, add("s", fmt.Sprintf("f%d", i))); err != nil {
 			t.Fatal(err)
 		}
-		goOn, got := make(chan struct{}), make(chan string, 1000)
-		go func() { // ends with ctx
-			for u, err := range c.Space("s").Watch(ctx, "n") {
-				if err != nil {
-					return
-				}
-				got <- u.Value.String()
-				<-goOn
-			}
-		}()
-		if v := <-got; v != "1" {
-			t.Errorf("it begins with %s", v)
-		}
-		for i := range 1000 {
-			if _, err := c.Call(ctx, add("s", fmt.Sprintf("f%d", i))); err != nil {
-				t.Fatal(err)
-			}
-		}
-		close(goOn)
-		n, last := 0, ""
-		for last != "1001" {
-			last = <-got
-			n++
-		}
-		if n > 300 {
-			t.Errorf("it was given %d values", n)
-		}
-	})
+	}
+	close(goOn)
+	n, last := 0, ""
+	for last != fmt.Sprint(calls+1) {
+		last = <-got
+		n++
+	}
+	if n > 300 {
+		t.Errorf("it was given %d values", n)
+	}
 }
 
 // The commits of a closed client's calls are followed no more. A watch goes on.
@@ -316,5 +325,44 @@ func TestWatch_FromLastSeenAsksForNothing(t *testing.T) {
 		cancel()
 		<-first
 		<-got
+	})
+}
+
+// A commit of a later version may have changed the document: what was received before it is no value to begin with.
+func TestWatch_BeginsWithNothingThatACommitOfALaterVersionMayHaveChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		crash := w.worker("w1")
+		c, _ := w.client("c", nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if _, err := c.Call(ctx, add("s", "e1")); err != nil {
+			t.Fatal(err)
+		}
+		crash()
+		w.Forge("s", `{"v":9,"changes":"n"}`)
+		synctest.Wait()
+		if v := <-looped(c.Space("s").WatchStored(ctx, "n")); !strings.Contains(v, "upgrade") {
+			t.Errorf("it begins with %s", v)
+		}
+	})
+}
+
+// A commit that this version cannot read may be the one that a call waits for: it ends, and not only when the log is searched once more.
+func TestCall_ACommitOfALaterVersionEndsTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c, _ := w.client("c", nil)
+		ended := make(chan error, 1)
+		go func() { // ends with the call
+			_, err := c.Call(t.Context(), add("s", "e1"))
+			ended <- err
+		}()
+		synctest.Wait()
+		began := time.Now()
+		w.Forge("s", `{"v":9}`)
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "upgrade") || time.Since(began) >= port.StaleLeader {
+			t.Errorf("the call ends with %v, after %s of the bubble", err, time.Since(began))
+		}
 	})
 }

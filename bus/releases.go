@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"math/bits"
 
 	"github.com/settlehq/settle/bus/internal/wire"
@@ -20,10 +19,8 @@ func (l *logs) FollowReleases(ctx context.Context, partition int, after uint64, 
 		e := entryOf(wire.LastToken(m.Subject), m.Seq, m.Time, m.Header, m.Data)
 		if b.without && !e.Inert {
 			whole, err := l.LeaderGet(ctx, stream, wire.GetRequest{Seq: m.Seq})
-			switch {
-			case errors.Is(err, wire.ErrNoMessage):
-				return true // it has been purged
-			case err != nil || whole.Seq != m.Seq:
+			// One that the leader does not have was purged, and is not delivered again, or that leader is deposed and does not know it yet.
+			if err != nil || whole.Seq != m.Seq || wire.Header(whole.Header, wire.HeaderCommit) != e.ID {
 				return false
 			}
 			e.Data = whole.Data

@@ -203,9 +203,11 @@ const headStart = 50 * time.Millisecond
 func (c *Console) answerWith(ctx context.Context, w http.ResponseWriter, r *http.Request, t *topic) {
 	var now *version
 	var err error
+	var panicked any
 	read := make(chan struct{})
 	go func() { // ends with ctx at the latest, and is waited for
 		defer close(read)
+		defer func() { panicked = recover() }()
 		now, err = t.current(ctx)
 	}()
 	if r.Header.Get("Sec-Fetch-Dest") == "document" {
@@ -218,6 +220,9 @@ func (c *Console) answerWith(ctx context.Context, w http.ResponseWriter, r *http
 		}
 	}
 	<-read
+	if panicked != nil {
+		panic(panicked) // here it ends this answer, and there it would end the process
+	}
 	if err != nil {
 		c.fail(w, r, err)
 		return

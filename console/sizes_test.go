@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"runtime"
 	"slices"
@@ -315,6 +316,18 @@ func TestPage_ABrowserGetsTheBeginningWhileThePageIsRead(t *testing.T) {
 			t.Errorf("%s: %s %v\n%s", c.path, answer.Status, err, text)
 		}
 	}
+}
+
+// A mistake in a page ends the answer, and not the process: the server catches what a handler panics with.
+func TestPage_APanicEndsTheAnswer(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if recover() == nil {
+			t.Error("the handler does not panic")
+		}
+	}()
+	broken := &topic{visitor: &gateway.Visitor{}} // without a caller
+	(&Console{}).answerWith(t.Context(), httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), broken)
 }
 
 // A page refers to one style sheet, one script that holds nothing up, and an icon, all of its own host; together they are small, and a browser may

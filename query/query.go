@@ -17,9 +17,19 @@ import (
 type Limits struct {
 	// Spaces is how many spaces may be read.
 	Spaces int
-	// Bytes bounds the values, errors and names that are read, together.
+	// Bytes bounds the values, errors and names that are read, together, and the values of the answer. SQLite has twice as much memory, and
+	// leastMemory, but never more than mostMemory.
 	Bytes int64
 }
+
+const (
+	leastMemory = 256 << 20
+	mostMemory  = 4 << 30 // that it can address
+	// MostBytes is the highest useful limit of bytes.
+	MostBytes = (mostMemory - leastMemory) / 2
+)
+
+func (l Limits) memory() int64 { return 2*min(l.Bytes, MostBytes) + leastMemory }
 
 // DefaultLimits are those of `settle query`.
 var DefaultLimits = Limits{Spaces: 100_000, Bytes: 512 << 20}
@@ -30,8 +40,8 @@ var (
 	ErrNotOne = errors.New("a query is one statement")
 	// ErrNotRead is returned for a statement that does anything but read the tables.
 	ErrNotRead = errors.New("a query only reads: it begins with SELECT or WITH, and asks the tables " + strings.Join(Tables(), ", "))
-	// ErrTooMuch is returned if there is more to read than the limits allow.
-	ErrTooMuch = errors.New("there is more to read than a query may")
+	// ErrTooMuch is returned if a query reads, needs or answers more than the limits allow.
+	ErrTooMuch = errors.New("that is more than a query may take")
 )
 
 // Rows are the answer to a query.
@@ -42,23 +52,39 @@ type Rows struct {
 }
 
 // Run answers a query about spaces of a source.
-func Run(ctx context.Context, from Source, sql string, limits Limits) (*Rows, error) {
-	db, err := sqlite3.Open(":memory:")
+func Run(ctx context.Context, from Source, sql string, limits Limits) (rows *Rows, err error) {
+	defer func() {
+		if p := recover(); isOutOfMemory(p) {
+			rows, err = nil, fmt.Errorf("%w: it needs more than %d MiB of memory; name fewer spaces", ErrTooMuch, limits.memory()>>20)
+		} else if p != nil {
+			panic(p)
+		}
+	}()
+	db, err := sqlite3.OpenContext(sqlite3.WithMaxMemory(ctx, limits.memory()), ":memory:")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = db.Close() }() // it is in memory
+	defer func() { _ = db.Close() }()                             // it is in memory
+	if err := db.Exec("PRAGMA temp_store = MEMORY"); err != nil { // what is sorted is written to no file
+		return nil, err
+	}
 	for _, t := range tables {
 		if err := db.Exec("CREATE TABLE " + t.name + " (" + strings.Join(t.columns, ", ") + ")"); err != nil {
 			return nil, err
 		}
 	}
 	db.SetInterrupt(ctx)
-	rows, err := fillAndAnswer(ctx, db, from, sql, limits)
+	rows, err = fillAndAnswer(ctx, db, from, sql, limits)
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err() // whatever it has interrupted
 	}
 	return rows, err
+}
+
+// isOutOfMemory reports whether the library has panicked since there is no more memory for SQLite.
+func isOutOfMemory(p any) bool {
+	err, is := p.(error)
+	return is && err.Error() == sqlite3.NOMEM.Error()
 }
 
 func fillAndAnswer(ctx context.Context, db *sqlite3.Conn, from Source, sql string, limits Limits) (*Rows, error) {
@@ -72,7 +98,7 @@ func fillAndAnswer(ctx context.Context, db *sqlite3.Conn, from Source, sql strin
 	if err != nil {
 		return nil, err
 	}
-	return answer(db, sql)
+	return answer(db, sql, limits.Bytes)
 }
 
 // check returns the tables that a query names, and an error if it is not one that only reads.
@@ -127,7 +153,7 @@ func (g *guard) allows(action sqlite3.AuthorizerActionCode, name, _, _, _ string
 	case sqlite3.AUTH_SELECT, sqlite3.AUTH_FUNCTION, sqlite3.AUTH_RECURSIVE:
 		return sqlite3.AUTH_OK
 	case sqlite3.AUTH_READ:
-		if strings.HasPrefix(name, "pragma_") || strings.HasPrefix(name, "sqlite_") {
+		if lower := strings.ToLower(name); strings.HasPrefix(lower, "pragma_") || strings.HasPrefix(lower, "sqlite_") {
 			break
 		}
 		if g.named != nil {
@@ -139,8 +165,8 @@ func (g *guard) allows(action sqlite3.AuthorizerActionCode, name, _, _, _ string
 	return sqlite3.AUTH_DENY
 }
 
-// answer runs a query.
-func answer(db *sqlite3.Conn, sql string) (*Rows, error) {
+// answer runs a query, whose answer has up to so many bytes.
+func answer(db *sqlite3.Conn, sql string, most int64) (*Rows, error) {
 	stmt, _, err := db.Prepare(sql)
 	if err != nil {
 		return nil, fmt.Errorf("query: %s", reason(db, err))
@@ -155,6 +181,9 @@ func answer(db *sqlite3.Conn, sql string) (*Rows, error) {
 		for i := range row {
 			row[i] = column(stmt, i)
 		}
+		if most -= size(row); most < 0 {
+			return nil, fmt.Errorf("%w: the answer is too large; ask for less of it (LIMIT)", ErrTooMuch)
+		}
 		r.Rows = append(r.Rows, row)
 	}
 	if err := stmt.Err(); err != nil {
@@ -162,6 +191,23 @@ func answer(db *sqlite3.Conn, sql string) (*Rows, error) {
 	}
 	return r, nil
 }
+
+// size returns about how many bytes a row has, and what it takes to keep it.
+func size(row []any) (n int64) {
+	for _, v := range row {
+		n += valueBytes
+		switch v := v.(type) {
+		case string:
+			n += int64(len(v))
+		case []byte:
+			n += int64(len(v))
+		}
+	}
+	return n
+}
+
+// valueBytes is what a value in a row takes beside its text.
+const valueBytes = 16
 
 func column(stmt *sqlite3.Stmt, i int) any {
 	switch stmt.ColumnType(i) {

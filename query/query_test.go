@@ -117,6 +117,7 @@ func TestRun_RefusesWhatDoesNotOnlyRead(t *testing.T) {
 		`ATTACH '/tmp/x.db' AS x`:            ErrNotRead,
 		`PRAGMA journal_mode = wal`:          ErrNotRead,
 		`SELECT * FROM pragma_database_list`: ErrNotRead,
+		`SELECT * FROM PRAGMA_database_list`: ErrNotRead,
 		`SELECT * FROM sqlite_schema`:        ErrNotRead,
 		`VACUUM INTO '/tmp/x.db'`:            ErrNotRead,
 		`BEGIN`:                              ErrNotRead,
@@ -155,5 +156,69 @@ func TestRun_HasBounds(t *testing.T) {
 	endless := `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n`
 	if _, err := Run(ctx, &shops{reads: map[string]int{}}, endless, DefaultLimits); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a query without an end: %v", err)
+	}
+}
+
+// A query that needs more memory than it may ends with an error, as one with an answer that has no end; and neither what it sorts nor
+// anything else is written to a file.
+func TestRun_AQueryThatNeedsTooMuchEndsWithAnError(t *testing.T) {
+	t.Parallel()
+	for _, sql := range []string{
+		`SELECT length(hex(zeroblob(900000000)))`,
+		`SELECT printf('%*d', 900000000, 1)`,
+		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 40) SELECT length(group_concat(hex(zeroblob(100000000)))) FROM n`,
+		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT i, 'x' FROM n`,
+		`SELECT zeroblob(2000000)`,
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		if _, err := Run(ctx, &shops{reads: map[string]int{}}, sql, Limits{Spaces: 10, Bytes: 1 << 20}); !errors.Is(err, ErrTooMuch) {
+			t.Errorf("%s: %v", sql, err)
+		}
+		cancel()
+	}
+}
+
+func TestRun_HasMemoryForWhatItMayRead(t *testing.T) {
+	t.Parallel()
+	if got, _ := ask(t, `SELECT length(hex(zeroblob(150000000)))`); got != "300000000" {
+		t.Errorf("%s bytes", got)
+	}
+}
+
+func TestRun_WritesNoFile(t *testing.T) {
+	t.Setenv("TMPDIR", "/nonexistent")
+	many := `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 100000)`
+	for sql, want := range map[string]string{
+		many + `SELECT count(*) FROM (SELECT DISTINCT hex(zeroblob(100))||i FROM n)`:                                   "100000",
+		many + `SELECT substr(s, 201) FROM (SELECT hex(zeroblob(100))||i AS s FROM n) ORDER BY s LIMIT 2 OFFSET 99998`: "99998\n99999",
+	} {
+		if got, _ := ask(t, sql); got != want {
+			t.Errorf("%s: %s", sql, got)
+		}
+	}
+}
+
+// endless has a space with receipts that do not end.
+type endless struct {
+	shops
+	read int
+}
+
+func (s *endless) Spaces(context.Context) ([]string, error) { return []string{"shop"}, nil }
+
+func (s *endless) Receipts(_ context.Context, space string) iter.Seq2[*history.Handling, error] {
+	return func(yield func(*history.Handling, error) bool) {
+		rc := &model.Receipt{Event: "e", Outcome: model.Failed, Error: strings.Repeat("x", 1000)}
+		for ; s.read < 1_000_000 && yield(&history.Handling{Space: space, Tx: model.Tx{By: receipts.By("order"), Receipt: rc}}, nil); s.read++ {
+		}
+	}
+}
+
+// What is too much of a single space is not read to its end.
+func TestRun_StopsToReadASpaceThatHasTooMuch(t *testing.T) {
+	t.Parallel()
+	s := &endless{}
+	if _, err := Run(t.Context(), s, `SELECT * FROM receipts`, Limits{Spaces: 10, Bytes: 1 << 20}); !errors.Is(err, ErrTooMuch) || s.read > 1500 {
+		t.Errorf("%v, after %d receipts", err, s.read)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -49,7 +50,7 @@ var tables = []table{
 type filler struct {
 	from   Source
 	limits Limits
-	bytes  int64
+	bytes  atomic.Int64 // that were read
 	named  map[string]bool
 	of     map[string]*sqlite3.Stmt // inserts a row, by table
 }
@@ -88,35 +89,37 @@ func fill(ctx context.Context, db *sqlite3.Conn, from Source, named map[string]b
 // ahead is how many spaces are read at a time.
 const ahead = 16
 
-// content is what was read of a space.
+// content is what was read of a space: the rows of each table, without those that are not named.
 type content struct {
-	space     string
-	documents *history.Contents // nil if they are not named
-	receipts  []*history.Handling
-	err       error
+	documents, receipts [][]any
+	err                 error
 }
 
 // inOrder fills in spaces, in their order, while the next ones are read.
 func (f *filler) inOrder(ctx context.Context, names []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	reads := make(chan chan content, ahead-1)
+	type reading struct {
+		space string
+		done  chan content
+	}
+	reads := make(chan reading, ahead-1)
 	go func() { // ends with the names, or with ctx
 		defer close(reads)
 		for _, space := range names {
-			read := make(chan content, 1)
+			read := reading{space, make(chan content, 1)}
 			select {
 			case reads <- read:
 			case <-ctx.Done():
 				return
 			}
-			go func() { read <- f.read(ctx, space) }() // ends with ctx at the latest
+			go func() { read.done <- f.read(ctx, space) }() // ends with ctx at the latest
 		}
 	}()
 	for read := range reads {
-		c := <-read
+		c := <-read.done
 		if c.err == nil {
-			c.err = f.space(&c)
+			c.err = f.space(read.space, &c)
 		}
 		if c.err != nil {
 			return c.err
@@ -125,49 +128,59 @@ func (f *filler) inOrder(ctx context.Context, names []string) error {
 	return ctx.Err()
 }
 
-// read reads what is named of a space.
+// read reads what is named of a space. One that was deleted meanwhile has nothing.
 func (f *filler) read(ctx context.Context, space string) (c content) {
-	c.space = space
 	if f.named[documentsTable] {
-		if c.documents, c.err = f.from.Contents(ctx, space); c.err != nil {
+		if c.documents, c.err = f.documents(ctx, space); c.err != nil {
 			return c
 		}
 	}
-	if !f.named[receiptsTable] {
-		return c
-	}
-	for h, err := range f.from.Receipts(ctx, space) {
-		if err != nil {
-			c.err = err
-			return c
-		}
-		c.receipts = append(c.receipts, h)
+	if f.named[receiptsTable] {
+		c.receipts, c.err = f.receipts(ctx, space)
 	}
 	return c
 }
 
-// space fills in a space. One that was deleted meanwhile has nothing.
-func (f *filler) space(c *content) error {
-	err := f.insert(spacesTable, c.space)
-	if err == nil && c.documents != nil {
-		err = f.documents(c)
+// space fills in a space.
+func (f *filler) space(space string, c *content) error {
+	if err := f.insert(spacesTable, []any{space}); err != nil {
+		return err
 	}
-	for _, h := range c.receipts {
-		if err == nil {
-			err = f.receipt(c.space, h)
+	for _, row := range c.documents {
+		if err := f.insert(documentsTable, row); err != nil {
+			return err
 		}
 	}
-	return err
+	for _, row := range c.receipts {
+		if err := f.insert(receiptsTable, row); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (f *filler) receipt(space string, h *history.Handling) error {
+func (f *filler) receipts(ctx context.Context, space string) (rows [][]any, err error) {
+	for h, err := range f.from.Receipts(ctx, space) {
+		if err == nil {
+			err = f.add(&rows, receiptRow(space, h)...)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+func receiptRow(space string, h *history.Handling) []any {
 	rc := h.Tx.Receipt
 	result := any(nil)
 	if !rc.Result.IsAbsent() {
 		result = rc.Result.String()
 	}
-	return f.insert(receiptsTable, space, h.Stream(), rc.Event, string(rc.Outcome), result, orNull(rc.Error), orNull(rc.Code), int64(max(rc.Attempts, 1)), int64(h.Seq),
-		h.Stored.UTC().Format(timeFormat), h.Runtime)
+	return []any{
+		space, h.Stream(), rc.Event, string(rc.Outcome), result, orNull(rc.Error), orNull(rc.Code), int64(max(rc.Attempts, 1)), int64(h.Seq),
+		h.Stored.UTC().Format(timeFormat), h.Runtime,
+	}
 }
 
 // timeFormat is one that the functions of SQLite read, and that sorts by time.
@@ -180,17 +193,29 @@ func orNull(text string) any {
 	return text
 }
 
-func (f *filler) documents(c *content) error {
-	all := c.documents
+func (f *filler) documents(ctx context.Context, space string) (rows [][]any, err error) {
+	all, err := f.from.Contents(ctx, space)
+	if err != nil {
+		return nil, err
+	}
 	for _, id := range all.DocIDs() {
 		d := all.Doc(id)
 		if d.Value.IsAbsent() {
 			continue
 		}
-		if err := f.insert(documentsTable, c.space, id, d.Value.String(), int64(d.Seq), boolean(slices.Contains(all.Derived, id))); err != nil {
-			return err
+		if err := f.add(&rows, space, id, d.Value.String(), int64(d.Seq), boolean(slices.Contains(all.Derived, id))); err != nil {
+			return nil, err
 		}
 	}
+	return rows, nil
+}
+
+// add adds a row to those that were read, unless that is too much.
+func (f *filler) add(rows *[][]any, row ...any) error {
+	if f.bytes.Add(size(row)) > f.limits.Bytes {
+		return fmt.Errorf("%w: there are more than %d MiB to read; name fewer spaces", ErrTooMuch, f.limits.Bytes>>20)
+	}
+	*rows = append(*rows, row)
 	return nil
 }
 
@@ -201,14 +226,13 @@ func boolean(b bool) int64 {
 	return 0
 }
 
-// insert adds a row.
-func (f *filler) insert(table string, values ...any) error {
+// insert adds a row to a table.
+func (f *filler) insert(table string, row []any) error {
 	stmt := f.of[table]
-	for i, v := range values {
+	for i, v := range row {
 		var err error
 		switch v := v.(type) {
 		case string:
-			f.bytes += int64(len(v))
 			err = stmt.BindText(i+1, v)
 		case int64:
 			err = stmt.BindInt64(i+1, v)
@@ -218,9 +242,6 @@ func (f *filler) insert(table string, values ...any) error {
 		if err != nil {
 			return err
 		}
-	}
-	if f.bytes > f.limits.Bytes {
-		return fmt.Errorf("%w: more than %d bytes; name fewer spaces", ErrTooMuch, f.limits.Bytes)
 	}
 	stmt.Step()
 	return errors.Join(stmt.Err(), stmt.Reset())

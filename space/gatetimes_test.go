@@ -154,3 +154,24 @@ func TestGateTimes_FromTheFutureAreNow(t *testing.T) {
 	g.want("debounced", 10*time.Second)
 	g.want("throttled", 0)
 }
+
+// An earlier version does not know that a saved node may be due, and would take one that waits at its gate for clean: the change would be lost.
+func TestGateTimes_AnEarlierVersionRunsWhatWasHeld(t *testing.T) {
+	g := newGatedTwin(t)
+	g.write(1)
+	g.pass(time.Second)
+	g.saved.save(t, g.host)
+	for id, o := range g.saved { // as that reads it
+		o.Due, o.Times = false, nil
+		for i := range o.Reads {
+			o.Reads[i].Changed = false
+		}
+		g.saved[id] = o
+	}
+	g.checkpoint()
+	g.leave(false, 0)
+	g.pass(time.Minute)
+	if len(g.ran["debounced"]) == 0 {
+		t.Error("the debounced node did not run")
+	}
+}

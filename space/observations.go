@@ -31,7 +31,7 @@ type Observation struct {
 	// Gate is the gate that was set while the node ran, if it differs from the spec.
 	Gate *GateSpec `json:"g,omitzero"`
 	// Due reports that the node was invalid, and held back by its debounce or throttle: it is resumed as invalid. Basis
-	// is the sequence at which it was saved then.
+	// is the sequence at which it was saved then. Failed is set as well, for versions that do not know Due and would take it for clean.
 	Due bool `json:"u,omitzero"`
 	// Times are those from which its gates count, nil if it has none.
 	Times *GateTimes `json:"t,omitzero"`
@@ -102,6 +102,7 @@ func (all *observations) observe(n *node) Observation {
 			o.Gate = &now
 		}
 		o.Due, o.Times = n.status == Invalid, all.graph.savedTimes(n)
+		o.Failed = o.Failed || o.Due
 	}
 	for _, d := range n.deps {
 		if !d.covered && !d.declared {

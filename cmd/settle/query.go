@@ -26,7 +26,7 @@ type queryCmd struct {
 	SQL       string `arg:"" name:"sql" help:"A SELECT of SQLite. Tables: documents (space, document, value, revision, derived), receipts (space, stream, event, outcome, result, error, code, attempts, revision, stored, runtime) and spaces (space)."`
 	Spaces    string `help:"Read only spaces with such names, for example airport-*." default:"*" placeholder:"PATTERN"`
 	MaxSpaces int    `help:"How many spaces may be read." default:"100000"`
-	MaxMiB    int64  `name:"max-mib" help:"How many MiB of values may be read." default:"512"`
+	MaxMiB    int64  `name:"max-mib" help:"How many MiB may be read, and answered." default:"512"`
 	JSON      bool   `name:"json" help:"Print JSON, one object a line." xor:"form"`
 	CSV       bool   `name:"csv" help:"Print CSV, with the names of the columns first." xor:"form"`
 }
@@ -57,8 +57,10 @@ func (c *queryCmd) Run(ctx context.Context, io streams) error {
 
 func (c *queryCmd) check() error {
 	switch {
-	case c.MaxSpaces < 1 || c.MaxMiB < 1 || c.MaxMiB > 1<<20:
+	case c.MaxSpaces < 1 || c.MaxMiB < 1:
 		return errors.New("--max-spaces and --max-mib are at least 1")
+	case c.MaxMiB > query.MostBytes>>20:
+		return fmt.Errorf("--max-mib is at most %d: SQLite cannot have more memory", query.MostBytes>>20)
 	case c.Spaces == program.All:
 		return nil
 	}

@@ -50,4 +50,7 @@ func TestQuery_AnswersAboutManySpaces(t *testing.T) {
 	if _, errs, code := ask("--max-spaces", "1", "SELECT * FROM spaces"); code == 0 || !strings.Contains(errs, "--max-spaces") {
 		t.Errorf("%d, %s", code, errs)
 	}
+	if _, errs, code := ask("--max-mib", "10000", "SELECT 1"); code == 0 || !strings.Contains(errs, "--max-mib is at most 1920") {
+		t.Errorf("%d, %s", code, errs)
+	}
 }

@@ -566,7 +566,10 @@ func TestRaising_LooksAtTheDocumentsWhenMarkersHaveDoubled(t *testing.T) {
 			t.Fatalf("for %d markers, %d documents are stored again", i+1, len(docs))
 		}
 	}
-	if core.looks > 12 || r.to != 1000 {
+	if docs := r.again(core, m, nil); len(docs) != floorStep { // and the rest with later ones
+		t.Errorf("a checkpoint stores %d documents again, want %d", len(docs), floorStep)
+	}
+	if core.looks > 13 || r.to != 1000 {
 		t.Errorf("looked at %d times, and the floor is raised to %d", core.looks, r.to)
 	}
 }

@@ -48,15 +48,16 @@ type gate struct {
 	pause time.Duration // 0 if the last offer was taken
 	// probing reports that such an offer was made since the pause last grew.
 	probing bool
-	// waiting are the lists that have tasks to offer, in the order in which they get their turn.
-	waiting []waiting
+	waiting waiting
 	alone   alone
 }
 
-// waiting is a list with tasks of an action that cannot be offered yet.
+// waiting are the lists that have tasks to offer, in the order in which they get their turn.
 type waiting struct {
-	list   *List
-	action string
+	lists []*List
+	has   map[*List]bool // each of lists
+	// look is the number of lists from which on those that have ended are removed.
+	look int
 }
 
 const (
@@ -64,6 +65,8 @@ const (
 	maxGates = 10_000
 	// growAfter is how many tasks are taken until there is room for one more.
 	growAfter = 4
+	// leastLook is the least number of waiting lists among which those are looked for that have ended.
+	leastLook = 64
 )
 
 // of returns the gate of an action and a queue.
@@ -89,7 +92,7 @@ func (g *gates) admit(action, queue string, perSecond float64, now time.Time, l 
 		at.until = now.Add(at.pause)
 	}
 	if wait := at.until.Sub(now); !at.hasRoom() && wait > 0 {
-		at.wait(waiting{l, action})
+		at.waiting.add(l)
 		return wait
 	}
 	if perSecond > 0 {
@@ -112,10 +115,38 @@ func (at *gate) hasRoom() bool {
 	return at.room == 0 || at.out+at.asked < at.room
 }
 
-func (at *gate) wait(w waiting) {
-	if w.list != nil && !slices.Contains(at.waiting, w) {
-		at.waiting = append(at.waiting, w)
+// add adds a list, unless it is nil.
+func (w *waiting) add(l *List) {
+	if l == nil || w.has[l] {
+		return
 	}
+	if len(w.lists) >= max(w.look, leastLook) {
+		w.lists = slices.DeleteFunc(w.lists, func(l *List) bool {
+			if l.over() {
+				delete(w.has, l)
+			}
+			return l.over()
+		})
+		w.look = 2 * len(w.lists)
+	}
+	if w.has == nil {
+		w.has = map[*List]bool{}
+	}
+	w.lists, w.has[l] = append(w.lists, l), true
+}
+
+// next removes up to n lists whose turn it is. One that has ended has none.
+func (w *waiting) next(n int) (woken []*List) {
+	for len(woken) < n && len(w.lists) > 0 {
+		l := w.lists[0]
+		w.lists[0] = nil
+		w.lists = w.lists[1:]
+		delete(w.has, l)
+		if !l.over() {
+			woken = append(woken, l)
+		}
+	}
+	return woken
 }
 
 // refusal is an offer that was not taken, or what was claimed and is handed back.
@@ -162,13 +193,13 @@ func (g *gates) taken(action, queue string, now time.Time) {
 	at.asked, at.out = max(0, at.asked-1), at.out+1
 	at.pause, at.until, at.probing = 0, time.Time{}, false
 	at.grow()
-	n := len(at.waiting)
+	n := len(at.waiting.lists)
 	if at.room > 0 {
 		n = max(0, at.room-at.out-at.asked)
 	}
-	woken := at.next(n)
+	woken := at.waiting.next(n)
 	g.mu.Unlock()
-	open(woken)
+	gateID{action, queue}.open(woken)
 }
 
 // grow makes room for what performers have shown that they take.
@@ -190,9 +221,9 @@ func (g *gates) freed(action, queue string) {
 	if !at.hasRoom() {
 		at.until = time.Time{}
 	}
-	woken := at.next(1)
+	woken := at.waiting.next(1)
 	g.mu.Unlock()
-	open(woken)
+	gateID{action, queue}.open(woken)
 }
 
 // unanswered records that an offer has ended without an answer.
@@ -204,27 +235,19 @@ func (g *gates) unanswered(action, queue string) {
 }
 
 // pass gives the turn of a list to the next one. The loop of the list calls it.
-func (g *gates) pass(l *List, action string) {
+func (g *gates) pass(l *List, id gateID) {
 	g.mu.Lock()
-	woken := g.of(action, "").next(1)
+	woken := g.of(id.action, id.queue).waiting.next(1)
 	g.mu.Unlock()
 	if len(woken) > 0 {
-		l.host.Go(func() { open(woken) }) // ends when the other loop has noted it
+		l.host.Go(func() { id.open(woken) }) // ends when the other loop has noted it
 	}
 }
 
-// next removes up to n lists whose turn it is.
-func (at *gate) next(n int) (woken []waiting) {
-	n = min(n, len(at.waiting))
-	woken = slices.Clone(at.waiting[:n])
-	at.waiting = slices.Delete(at.waiting, 0, n)
-	return woken
-}
-
 // open lets lists make their offers.
-func open(list []waiting) {
-	for _, w := range list {
-		w.list.host.Call(func() { w.list.open(w.action) })
+func (id gateID) open(lists []*List) {
+	for _, l := range lists {
+		l.host.Call(func() { l.open(id) })
 	}
 }
 

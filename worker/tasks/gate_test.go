@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -59,29 +60,143 @@ func TestOffer_ManySpacesKeepABusyPerformerBusy(t *testing.T) {
 	})
 }
 
-// The turn of a space that has nothing to offer any more goes to the next one.
+// The turn of a space that has nothing to offer any more goes to the next one, which waits for the same performers.
 func TestGates_ATurnIsPassedOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		idle := newOffice(t, space.Remote{})
-		g := &idle.list.host.Offers.gates
-		opened := make(chan struct{}, 1)
-		other := New(Host{Offers: idle.list.host.Offers, Call: func(func()) { opened <- struct{}{} }})
-		now := time.Now()
-		for range 2 {
-			g.admit("work", "", 0, now, nil)
-			g.taken("work", "", now)
-		}
-		g.admit("work", "", 0, now, nil)
-		g.refused("work", "", 0, refusal{why: busy}, now)
-		for _, l := range []*List{idle.list, other} {
+	for _, queue := range []string{"", "slow"} {
+		synctest.Test(t, func(t *testing.T) {
+			idle := newOffice(t, space.Remote{Queue: queue})
+			g := &idle.list.host.Offers.gates
+			opened := make(chan struct{}, 1)
+			other := New(Host{Ctx: t.Context(), Offers: idle.list.host.Offers, Call: func(func()) { opened <- struct{}{} }})
+			now := time.Now()
+			busyWith(g, queue, now)
+			for _, l := range []*List{idle.list, other} {
+				if g.admit("work", queue, 0, now, l) == 0 {
+					t.Fatal("an offer is made to performers that are busy")
+				}
+			}
+			g.freed("work", queue)
+			synctest.Wait()
+			if len(opened) != 1 {
+				t.Errorf("queue %q: the other space waits", queue)
+			}
+		})
+	}
+}
+
+// Spaces come and go, and performers do not: those that have gone wait no longer, and are not kept.
+func TestGates_SpacesThatHaveGoneAreForgotten(t *testing.T) {
+	t.Parallel()
+	g, now := &gates{}, time.Now()
+	g.admit("work", "", 0, now, nil)
+	g.refused("work", "", 0, refusal{why: absent}, now)
+	here, over := context.WithCancel(t.Context())
+	over()
+	stays := New(Host{Ctx: t.Context()})
+	for range 10_000 {
+		for _, l := range []*List{stays, New(Host{Ctx: here})} {
 			if g.admit("work", "", 0, now, l) == 0 {
-				t.Fatal("an offer is made to performers that are busy")
+				t.Fatal("an offer is made though there are no performers")
 			}
 		}
-		g.freed("work", "")
-		synctest.Wait()
-		if len(opened) != 1 {
-			t.Error("the other space waits")
+	}
+	if n := len(g.of("work", "").waiting.lists); n > 200 {
+		t.Errorf("%d spaces wait, and there is one", n)
+	}
+}
+
+// The turn of a space that has gone is that of the next one.
+func TestGates_ASpaceThatHasGoneHasNoTurn(t *testing.T) {
+	t.Parallel()
+	g, now := &gates{}, time.Now()
+	busyWith(g, "", now)
+	here, over := context.WithCancel(t.Context())
+	opened := 0
+	gone, next := New(Host{Ctx: here, Call: func(func()) {}}), New(Host{Ctx: t.Context(), Call: func(func()) { opened++ }})
+	g.admit("work", "", 0, now, gone)
+	g.admit("work", "", 0, now, next)
+	over()
+	if g.freed("work", ""); opened != 1 {
+		t.Error("the space behind it waits")
+	}
+}
+
+// busyWith makes two performers of a queue known, which are at work.
+func busyWith(g *gates, queue string, now time.Time) {
+	for range 2 {
+		g.admit("work", queue, 0, now, nil)
+		g.taken("work", queue, now)
+	}
+	g.admit("work", queue, 0, now, nil)
+	g.refused("work", queue, 0, refusal{why: busy}, now)
+}
+
+// Offers that were made at the same time, before it was known that no performer is there, count as one.
+func TestGates_APauseGrowsOnlyByOffersThatWereMadeAfterIt(t *testing.T) {
+	t.Parallel()
+	g, now := &gates{}, time.Now()
+	for range 5 {
+		g.admit("work", "", 0, now, nil)
+	}
+	for range 5 {
+		g.refused("work", "", 0, refusal{why: absent}, now)
+	}
+	first := pauses[absent].first
+	if wait := g.admit("work", "", 0, now.Add(first), nil); wait > 0 {
+		t.Errorf("the next offer waits for %s more than the first pause", wait)
+	}
+	g.refused("work", "", 0, refusal{why: absent}, now.Add(first))
+	if wait := g.admit("work", "", 0, now.Add(2*first), nil); wait != first {
+		t.Errorf("after a second offer without a performer it waits for %s more, want %s", wait, first)
+	}
+}
+
+func TestGates_AnOfferThatIsNotTakenLeavesTheRateToAnother(t *testing.T) {
+	t.Parallel()
+	g, now := &gates{}, time.Now()
+	g.admit("work", "", 1, now, nil)
+	g.refused("work", "", 1, refusal{why: absent}, now)
+	if wait := g.admit("work", "", 1, now.Add(pauses[absent].first), nil); wait > 0 {
+		t.Errorf("the next offer waits for %s", wait)
+	}
+	g.taken("work", "", now)
+	if g.admit("work", "", 1, now.Add(pauses[absent].first), nil) == 0 {
+		t.Error("two tasks are taken in a second")
+	}
+}
+
+func TestGates_AnOfferThatIsCutOffLeavesItsRoom(t *testing.T) {
+	t.Parallel()
+	g, now := &gates{}, time.Now()
+	busyWith(g, "", now)
+	g.freed("work", "")
+	for range 2 { // for one performer
+		if wait := g.admit("work", "", 0, now, nil); wait > 0 {
+			t.Fatalf("an offer waits for %s", wait)
 		}
-	})
+		if g.admit("work", "", 0, now, nil) == 0 {
+			t.Fatal("there are two offers for one performer")
+		}
+		g.unanswered("work", "")
+	}
+}
+
+// Performers that take what they are offered may be more than are known: after some tasks they are offered one more.
+func TestGates_RoomGrowsWithTheTasksThatAreTaken(t *testing.T) {
+	t.Parallel()
+	g, now := &gates{}, time.Now()
+	busyWith(g, "", now)
+	for range growAfter {
+		g.freed("work", "")
+		if wait := g.admit("work", "", 0, now, nil); wait > 0 {
+			t.Fatalf("an offer waits for %s", wait)
+		}
+		g.taken("work", "", now)
+	}
+	if wait := g.admit("work", "", 0, now, nil); wait > 0 {
+		t.Errorf("an offer to one performer more waits for %s", wait)
+	}
+	if g.admit("work", "", 0, now, nil) == 0 {
+		t.Error("there are offers to two performers more")
+	}
 }

@@ -355,16 +355,19 @@ func (l *List) admits(a *performing, t *task, now time.Duration) bool {
 	return false
 }
 
-// open lets tasks of an action begin that wait for performers. If there are none, another list has its turn.
-func (l *List) open(action string) {
+// over reports that the space is not served any more.
+func (l *List) over() bool { return l.host.Ctx.Err() != nil }
+
+// open lets tasks begin that wait at a gate. If there are none, another list has its turn.
+func (l *List) open(id gateID) {
 	for _, a := range l.actions {
-		if a.spec.Name == action && a.remote != nil && a.underWay < a.limit && a.queue.first(l.host.Now()) != nil {
+		if a.spec.Name == id.action && a.remote != nil && a.underWay < a.limit && a.queue.first(l.host.Now()) != nil {
 			a.closed = 0
 			return
 		}
 	}
 	if l.host.Offers != nil {
-		l.host.Offers.gates.pass(l, action)
+		l.host.Offers.gates.pass(l, id)
 	}
 }
 
