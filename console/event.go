@@ -66,7 +66,7 @@ func (c *Console) readEvent(ctx context.Context, q *query, ref history.EventRef,
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.tree(ctx, client, ref)
+	t, err := s.tree(ctx, client, ref, c.trees.patience)
 	if err != nil {
 		return nil, noEvent(ref, err)
 	}
@@ -80,13 +80,13 @@ func (c *Console) readEvent(ctx context.Context, q *query, ref history.EventRef,
 	return d, nil
 }
 
-// treePatience is how long a tree is read before less of it is.
+// treePatience is how long a tree is read before less of it is. trees.patience is it, but in tests.
 const treePatience = 10 * time.Second
 
 // tree reads the tree; less of it if it cannot be read in time, as when the servers are busy.
-func (s *sharedTree) tree(ctx context.Context, client *settle.Client, ref history.EventRef) (*history.Tree, error) {
+func (s *sharedTree) tree(ctx context.Context, client *settle.Client, ref history.EventRef, patience time.Duration) (*history.Tree, error) {
 	for {
-		within, cancel := context.WithTimeout(ctx, treePatience)
+		within, cancel := context.WithTimeout(ctx, patience)
 		t, err := client.Tree(within, history.TreeQuery{Event: ref.Event, Space: ref.Space, Stream: ref.Stream, MaxEvents: s.most})
 		late := within.Err() != nil && ctx.Err() == nil
 		cancel()
