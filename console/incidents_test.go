@@ -168,19 +168,18 @@ func TestIncident_AFailingAction(t *testing.T) {
 // the tasks of the space. Where the program handles what was given up, nothing is wrong.
 func TestIncident_AnActionThatFailsAgainAndAgain(t *testing.T) {
 	p := office(nil)
-	closed := func(context.Context, string, int) (int, error) { return 0, errors.New("the port is closed") }
-	start := func(a settle.Action[int, int]) func(*settle.Tx, *settle.Event) (settle.Value, error) {
-		return func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+	fails := func(stream, action string, how settle.ActionOption) settle.Action[int, int] {
+		a := settle.NewAction[int, int](action)
+		a.Perform(p, func(context.Context, string, int) (int, error) { return 0, errors.New("the port is closed") }, how)
+		p.Handle(stream, func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
 			a.Start(tx, ev.ID, 1)
 			return settle.Value{}, nil
-		}
+		})
+		return a
 	}
-	ship, sail, row := settle.NewAction[int, int]("ship"), settle.NewAction[int, int]("sail"), settle.NewAction[int, int]("row")
-	ship.Perform(p, closed, settle.Backoff(10*time.Millisecond, 10*time.Millisecond))
-	sail.Perform(p, closed, settle.Attempts(1))
-	row.Perform(p, closed, settle.Attempts(1))
-	row.Done(p, func(*settle.Tx, settle.Task[int, int]) error { return nil })
-	p.Handle("go", start(ship)).Handle("depart", start(sail)).Handle("leave", start(row))
+	fails("go", "ship", settle.Backoff(10*time.Millisecond, 10*time.Millisecond))
+	fails("depart", "sail", settle.Attempts(1))
+	fails("leave", "row", settle.Attempts(1)).Done(p, func(*settle.Tx, settle.Task[int, int]) error { return nil })
 	w := operate(t, settle.Config{Programs: settle.Always(p)})
 	w.send("pier", "leave", "o3", nil)
 	w.names("/", "All is well", "task o3 of action row was given up after 1 attempt: the port is closed; its program handles that")
