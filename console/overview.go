@@ -147,11 +147,7 @@ func health(f *fleet.Fleet, t *tally, list []concern) (title, state string) {
 	case len(list) == 1 && list[0].Title != "":
 		return list[0].Title, list[0].State
 	case len(list) == 1:
-		text := list[0].Text
-		if list[0].Key != "dead" {
-			text = list[0].What + ": " + text
-		}
-		return cut(display.FirstLine(text), 90), list[0].State
+		return cut(display.FirstLine(list[0].What+": "+list[0].Text), 90), list[0].State
 	case len(list) > 1:
 		return fmt.Sprintf("%d things need attention", len(list)), list[0].State
 	case t.Spaces == 0:
@@ -201,7 +197,8 @@ func concerns(f *fleet.Fleet, all []fleet.Stuck, t *tally, stalled map[int]*stal
 	}
 	list = append(list, unperformedConcerns(f)...)
 	if t.Dead.Open > 0 {
-		add(concern{Key: "dead", State: "failed", What: "dead letters", URL: "/dead", Text: display.Count(t.Dead.Open, "event") + " failed or refused, neither redriven nor dismissed" + t.DeadMost, CLI: "settle dead"})
+		text := display.Count(t.Dead.Open, "event") + " failed or refused, neither redriven nor dismissed"
+		add(concern{Key: "dead", State: "failed", What: "dead letters", URL: "/dead", Title: text, Text: text + t.DeadMost, CLI: "settle dead"})
 	}
 	slices.SortStableFunc(list, func(a, b concern) int {
 		return cmp.Or(cmp.Compare(slices.Index(worry, a.State), slices.Index(worry, b.State)), timeless(&a)-timeless(&b), a.Since.Compare(b.Since))
