@@ -101,7 +101,7 @@ func New(cfg Config) (*Console, error) {
 			c.stalls.note(&f.Partitions[i], f.At)
 		}
 	}
-	c.undo, c.headStart = undoTime, headStart
+	c.undo, c.headStart, c.trees.patience = undoTime, headStart, treePatience
 	c.pages = append(allPages(), operatingPages()...)
 	var err error
 	if c.looks, err = newLooks(c); err != nil {

@@ -37,6 +37,30 @@ func deadPage() page {
 	}
 }
 
+// fewDead is up to how many open letters are read to say on the overview what most of them failed with.
+const fewDead = 1000
+
+// mostDead says what most of the open letters failed with, as the end of a sentence; "" if there is none, or if there are too many to read.
+func (c *Console) mostDead(ctx context.Context, q *query, counts *history.DeadCounts) string {
+	if counts.Open == 0 || counts.Open > fewDead {
+		return ""
+	}
+	rows, _, err := c.openDead(ctx)
+	if err != nil {
+		return "" // their number is known
+	}
+	d := &deadData{}
+	d.group(q, matchDead(rows, q.visitor.MayReadAll, "", "", "", ""))
+	if len(d.Groups) == 0 {
+		return ""
+	}
+	g, most := d.Groups[0], ""
+	if len(d.Groups) > 1 {
+		most = display.Grouped(g.Count) + " of "
+	}
+	return "; " + most + g.Stream + ": " + cut(g.Example, 160)
+}
+
 // deadRow is an open letter.
 type deadRow struct {
 	Space, Stream, Event string

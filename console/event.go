@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -66,27 +67,32 @@ func (c *Console) readEvent(ctx context.Context, q *query, ref history.EventRef,
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.tree(ctx, client, ref)
+	t, err := s.tree(ctx, client, ref, c.trees.patience)
 	if err != nil {
 		return nil, noEvent(ref, err)
 	}
-	d := &eventData{Ref: ref, Tree: t, Root: t.Root, q: q, horizon: c.cfg.Bus.Horizon()}
+	d := &eventData{Ref: ref, Tree: t, Root: t.Root, q: q, horizon: c.cfg.Bus.Horizon(), partitions: c.cfg.Bus.Partitions()}
 	d.hide(t.Root)
 	beginFollowUps(t.Root)
 	t.CausedBy = slices.DeleteFunc(t.CausedBy, func(r history.EventRef) bool { return q.visitor.MayReadAll(r.Space) != nil })
 	d.reasons(ctx, c)
+	if t.States[lineage.Parked] > 0 {
+		if f, err := c.shared.Fleet(ctx, time.Second); err == nil { // else what is parked is all that is known
+			d.behind = c.stalled(ctx, f)
+		}
+	}
 	d.payload(ctx, c)
 	d.spans(ctx, c)
 	return d, nil
 }
 
-// treePatience is how long a tree is read before less of it is.
+// treePatience is how long a tree is read before less of it is. trees.patience is it, but in tests.
 const treePatience = 10 * time.Second
 
 // tree reads the tree; less of it if it cannot be read in time, as when the servers are busy.
-func (s *sharedTree) tree(ctx context.Context, client *settle.Client, ref history.EventRef) (*history.Tree, error) {
+func (s *sharedTree) tree(ctx context.Context, client *settle.Client, ref history.EventRef, patience time.Duration) (*history.Tree, error) {
 	for {
-		within, cancel := context.WithTimeout(ctx, treePatience)
+		within, cancel := context.WithTimeout(ctx, patience)
 		t, err := client.Tree(within, history.TreeQuery{Event: ref.Event, Space: ref.Space, Stream: ref.Stream, MaxEvents: s.most})
 		late := within.Err() != nil && ctx.Err() == nil
 		cancel()
@@ -131,8 +137,10 @@ type eventData struct {
 	As      string // "list", "graph"
 	Hidden  bool   // some events are of spaces that the visitor may not read
 
-	q       *query
-	horizon time.Duration
+	q          *query
+	horizon    time.Duration
+	partitions int
+	behind     map[int]*stall // partitions whose coordinators are behind, if an event is parked
 }
 
 // eventTrace is the trace to which an event belongs.
@@ -551,11 +559,25 @@ func (d *eventData) row(n *history.TreeNode, depth int) treeRow {
 		r.Why = "a coordinator puts it into its lane"
 		if d.Tree.Unattended {
 			r.Why = "no coordinator answers: it stays until one runs"
+		} else if behind := d.behind[d.partitionOfSender(n)]; behind != nil {
+			r.Why = "the coordinator that puts it into its lane is behind: none of partition " + strconv.Itoa(d.partitionOfSender(n)) + " has left since " + behind.Since.UTC().Format("15:04:05")
+			if behind.Reason != "" {
+				r.Why += ": " + behind.Reason
+			}
 		}
 	case !n.Sent.IsZero() && !n.Ended.IsZero():
 		r.Late = duration(n.Ended.Sub(n.Sent))
 	}
 	return r
+}
+
+// partitionOfSender is the partition of the space that has sent an event, -1 if none has.
+func (d *eventData) partitionOfSender(n *history.TreeNode) int {
+	tx, minted := model.OriginOf(n.Event)
+	if !minted {
+		return -1
+	}
+	return model.PartitionOf(tx.Space, d.partitions)
 }
 
 // due is when an event is due that waits for its time, "" for others.

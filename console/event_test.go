@@ -1,13 +1,20 @@
 package console
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // The page of an event shows what it has caused, as a waterfall and as a graph, over spaces: what is done, what failed and why, and what waits for what.
@@ -42,10 +49,16 @@ func TestEvent_ShowsWhatItHasCaused(t *testing.T) {
 // Of a large tree, what is well is folded, and can be unfolded; what failed is shown. The page stays small.
 func TestEvent_ALargeTreeIsFolded(t *testing.T) {
 	w := operate(t, settle.Config{Programs: settle.Always(office(nil))})
+	w.c.trees.patience = time.Hour // how much of it is read in time is another test's
 	w.send("a", "many", "m1", 180)
+	if tree, err := w.d.Client().Space("a").WaitTree(w.within, "many", settle.ID("m1")); err != nil || tree.Events != 182 {
+		t.Fatalf("%+v, %v", tree, err)
+	}
 	page := "/spaces/a/events/many/m1"
-	w.until(page, "1 of the 181 events that m1 caused failed")
-	text := w.until(page, "and 175 more") // what is not handled yet is not folded
+	text := w.until(page, "1 of the 181 events that m1 caused failed")
+	if !strings.Contains(visible(text), "and 175 more") {
+		t.Errorf("what is well is not folded: %s", visible(text))
+	}
 	if rows := strings.Count(text, `<li id="t-`); rows > 20 || !strings.Contains(visible(text), "bank · pay") {
 		t.Errorf("%d rows: %s", rows, visible(text))
 	}
@@ -59,6 +72,51 @@ func TestEvent_ALargeTreeIsFolded(t *testing.T) {
 	})
 	if rows := strings.Count(w.until(page+"?show=stuck", "Show all 182"), `<li id="t-`); rows > 4 {
 		t.Errorf("of what failed and is open, there are %d rows", rows)
+	}
+}
+
+// busyBus is a deployment that answers about small trees, and not in time about others.
+type busyBus struct {
+	port.Bus
+	asked []int
+}
+
+func (b *busyBus) Ask(ctx context.Context, _ string, request []byte) ([]byte, error) {
+	var q history.TreeQuery
+	if err := json.Unmarshal(request, &q); err != nil {
+		return nil, err
+	}
+	if b.asked = append(b.asked, q.MaxEvents); q.MaxEvents > 100 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return json.Marshal(history.Tree{Root: &history.TreeNode{}, Events: q.MaxEvents, More: true})
+}
+
+func (b *busyBus) FindEvents(ctx context.Context, _, _ string) ([]model.Message, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// If a tree cannot be read in time, less of it is; when that succeeds, more of it is tried again.
+func TestEvent_LessOfATreeIsReadWhileServersAreBusy(t *testing.T) {
+	t.Parallel()
+	memory := membus.NewServer(membus.Config{Partitions: 1}).Connect("c")
+	defer memory.Close()
+	b := &busyBus{Bus: memory}
+	client, err := settle.NewClient(b, settle.ClientConfig{ID: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	s := &sharedTree{most: treeEvents}
+	for _, want := range []int{20, 80, 40} {
+		if tree, err := s.tree(t.Context(), client, history.EventRef{Space: "a", Stream: "x", Event: "e"}, time.Millisecond); err != nil || tree.Events != want {
+			t.Errorf("%+v, %v; want %d events", tree, err, want)
+		}
+	}
+	if want := []int{1000, 125, 20, 80, 320, 40}; !slices.Equal(b.asked, want) {
+		t.Errorf("trees of %d events were asked for, want %d", b.asked, want)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/settlehq/settle/internal/display"
@@ -70,7 +69,7 @@ func fleetPage() page {
 // memberRow is a process of the deployment.
 type memberRow struct {
 	*fleet.Member
-	Mark       string
+	Mark, Word string
 	Partitions string // it serves
 	Lost       string // what has become of those of a worker that does not answer
 	Waiting    int    // events that it has read and not handled
@@ -86,38 +85,8 @@ type partitionRow struct {
 	Mark, Word string
 	By         string
 	Most       string
-	// Stalled is since when no coordinator has processed an entry of its log, although there are some; zero if that is not so, or for less than
-	// stalledAfter.
-	Stalled time.Time
-}
-
-// stalledAfter is how long a coordinator may process nothing: longer than it takes to announce what it has processed.
-const stalledAfter = 10 * time.Second
-
-// stalls has, by partition, the position of the coordinators, and since when that is the same with entries after it.
-type stalls struct {
-	mu    sync.Mutex
-	at    map[int]uint64
-	since map[int]time.Time
-}
-
-// note notes the position of a partition, and returns since when it has stalled.
-func (s *stalls) note(p *fleet.Partition, now time.Time) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.at == nil {
-		s.at, s.since = map[int]uint64{}, map[int]time.Time{}
-	}
-	if p.Unread != "" {
-		return time.Time{}
-	}
-	if was, known := s.at[p.Number]; !known || was != p.Released || p.Unreleased == 0 {
-		s.at[p.Number], s.since[p.Number] = p.Released, now
-	}
-	if since := s.since[p.Number]; now.Sub(since) >= stalledAfter {
-		return since
-	}
-	return time.Time{}
+	// Stalled is how far behind its coordinators are, nil if they are not.
+	Stalled *stall
 }
 
 // fleetData is what the page shows.
@@ -157,12 +126,19 @@ func (c *Console) fleetNow(ctx context.Context, q *query) (*shown, error) {
 			d.Worker = &d.Workers[len(d.Workers)-1]
 		}
 	}
+	stalled := c.stalled(ctx, f)
 	for i := range f.Coordinators {
-		d.Coordinators = append(d.Coordinators, rowOfMember(&f.Coordinators[i], q))
+		r := rowOfMember(&f.Coordinators[i], q)
+		if r.Word = string(r.State); r.State == fleet.Here && len(stalled) > 0 && r.Unreleased > 0 {
+			r.Mark, r.Word = "parked", "behind"
+		}
+		d.Coordinators = append(d.Coordinators, r)
 	}
 	for i := range f.Partitions {
 		r := rowOfPartition(&f.Partitions[i])
-		r.Stalled = c.stalls.note(r.Partition, f.At)
+		if r.Stalled = stalled[r.Number]; r.Stalled != nil && r.Mark == "clean" {
+			r.Mark, r.Word = "parked", "not released"
+		}
 		d.Partitions = append(d.Partitions, r)
 	}
 	_, d.Rewinds = fleet.RewindText(f.Rewinds)
@@ -269,7 +245,7 @@ func (r *memberRow) Noted() (list []string) {
 // Stalled is the partition whose sends have waited for longest, nil if there is none.
 func (d *fleetData) Stalled() (p *partitionRow) {
 	for i := range d.Partitions {
-		if r := &d.Partitions[i]; !r.Stalled.IsZero() && (p == nil || r.Stalled.Before(p.Stalled)) {
+		if r := &d.Partitions[i]; r.Stalled != nil && (p == nil || r.Stalled.Since.Before(p.Stalled.Since)) {
 			p = r
 		}
 	}
@@ -307,7 +283,7 @@ func (d *fleetData) title() (title, state string) {
 		return "No coordinator answers: spaces do not receive what others send", "failed"
 	case d.Stalled() != nil:
 		p := d.Stalled()
-		return fmt.Sprintf("The coordinator is behind: it has not released %s of partition %d", display.Count(int(p.Unreleased), "commit"), p.Number), "parked" //nolint:gosec // a count
+		return p.Stalled.title(p.Partition), "parked"
 	case d.Fleet.StuckCount > 0:
 		return fmt.Sprintf("%s stuck, of %s", isAre(d.Fleet.StuckCount, "space"), display.Count(here, "worker")), "parked"
 	case behind > 0:

@@ -87,7 +87,7 @@ func TestIncident_AStuckSpace(t *testing.T) {
 	w.send("cart", "hang", "h1", nil)
 	w.send("cart", "add", "a1", 1)
 	w.names("/", "1 space is stuck", "hang h1: its handler has been running since")
-	w.names(w.clicks("cart"), "the handler of event h1 of stream hang has not returned")
+	w.names(w.clicks("cart"), "cart is stuck: hang h1: its handler has been running since", "the handler of event h1 of stream hang has not returned")
 	w.names(w.clicks("Fleet", "hang h1"), "the handler of event h1 of stream hang has not returned", "Skip")
 }
 
@@ -168,19 +168,18 @@ func TestIncident_AFailingAction(t *testing.T) {
 // the tasks of the space. Where the program handles what was given up, nothing is wrong.
 func TestIncident_AnActionThatFailsAgainAndAgain(t *testing.T) {
 	p := office(nil)
-	closed := func(context.Context, string, int) (int, error) { return 0, errors.New("the port is closed") }
-	start := func(a settle.Action[int, int]) func(*settle.Tx, *settle.Event) (settle.Value, error) {
-		return func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+	fails := func(stream, action string, how settle.ActionOption) settle.Action[int, int] {
+		a := settle.NewAction[int, int](action)
+		a.Perform(p, func(context.Context, string, int) (int, error) { return 0, errors.New("the port is closed") }, how)
+		p.Handle(stream, func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
 			a.Start(tx, ev.ID, 1)
 			return settle.Value{}, nil
-		}
+		})
+		return a
 	}
-	ship, sail, row := settle.NewAction[int, int]("ship"), settle.NewAction[int, int]("sail"), settle.NewAction[int, int]("row")
-	ship.Perform(p, closed, settle.Backoff(10*time.Millisecond, 10*time.Millisecond))
-	sail.Perform(p, closed, settle.Attempts(1))
-	row.Perform(p, closed, settle.Attempts(1))
-	row.Done(p, func(*settle.Tx, settle.Task[int, int]) error { return nil })
-	p.Handle("go", start(ship)).Handle("depart", start(sail)).Handle("leave", start(row))
+	fails("go", "ship", settle.Backoff(10*time.Millisecond, 10*time.Millisecond))
+	fails("depart", "sail", settle.Attempts(1))
+	fails("leave", "row", settle.Attempts(1)).Done(p, func(*settle.Tx, settle.Task[int, int]) error { return nil })
 	w := operate(t, settle.Config{Programs: settle.Always(p)})
 	w.send("pier", "leave", "o3", nil)
 	w.names("/", "All is well", "task o3 of action row was given up after 1 attempt: the port is closed; its program handles that")
@@ -221,9 +220,11 @@ func TestIncident_ALaggingCoordinator(t *testing.T) {
 	w := operate(t, cfg)
 	w.Cleanup(func() { slow.Store(false) })
 	w.send("a", "order", "o1", nil)
-	w.names("/", "its coordinator is behind: what 1 commit may have sent to other spaces is not delivered")
-	w.names(w.clicks(fmt.Sprint("partition ", model.PartitionOf("a", 2))), "The coordinator is behind: it has not released", "of partition")
-	w.names(w.clicks("Spaces", "a", "order"), "bank · pay", "parked", "a coordinator puts it into its lane")
+	partition := model.PartitionOf("a", 2)
+	what := "what order of space a sends to stock, bank is the first that is not delivered"
+	w.names("/", fmt.Sprint("The coordinator is behind: it has not released 1 commit of partition ", partition), "its coordinator is behind: "+what)
+	w.names(w.clicks(fmt.Sprint("partition ", partition)), "The coordinator is behind: it has not released", "of partition", "not released", "c1 behind", what)
+	w.names(w.clicks("why"), "bank · pay", "parked", fmt.Sprint("the coordinator that puts it into its lane is behind: none of partition ", partition, " has left since"))
 	slow.Store(false)
 	w.until("/spaces/a/events/order/o1", "of the 3 events that o1 caused failed")
 }
@@ -252,7 +253,7 @@ func TestIncident_ADeniedPrincipal(t *testing.T) {
 			break
 		}
 	}
-	w.names("/", "failed or refused")
+	w.names("/", "failed or refused, neither redriven nor dismissed; add: principal mallory may not send events of stream add to space safe")
 	w.names(w.clicks("dead letters"), "principal mallory", "add", "safe", "refused")
 	w.names(w.clicks("Settings"), "what none allows is refused", "boss")
 
@@ -283,6 +284,7 @@ func TestIncident_ABadDeploy(t *testing.T) {
 		}
 		return rc.Outcome == model.Failed
 	})
+	w.names("/", "; add: ", "the shelf is empty")
 	w.names(w.clicks("dead letters"), "the shelf is empty", "cart-1", "after cart@"+bad.Version+" was deployed")
 	w.names(w.clicks("Programs"), "quicker shelves", "ann", bad.Version, "Roll back")
 	w.names(w.clicks("Programs", "difference"), "cart@"+bad.Version+" against "+first.Version+": 2 lines changed", "+ fail(", "the shelf is empty")

@@ -17,8 +17,8 @@ import (
 func overviewPage() page {
 	return page{
 		name: "overview", pattern: "/{$}", nav: "Overview", icon: "M2 13h12M4 10h8M6 7h4M7 4h2",
-		open: func(c *Console, _ *query) (view, error) {
-			return view{load: c.overview, every: 2 * time.Second}, nil
+		open: func(c *Console, q *query) (view, error) {
+			return view{load: func(ctx context.Context) (*shown, error) { return c.overview(ctx, q) }, every: 2 * time.Second}, nil
 		},
 	}
 }
@@ -29,6 +29,7 @@ type concern struct {
 	Key   string
 	State string // its mark
 	What  string // the thing it is about
+	Title string // of the page, if it is the only one; default: what it is about, and the text
 	URL   string
 	Text  string
 	Since time.Time
@@ -47,6 +48,7 @@ type tally struct {
 	Lag      uint64
 	Dead     history.DeadCounts
 	DeadText string // "" if they could be counted
+	DeadMost string // what most of the open ones failed with, "" if that is not known
 	Here     int
 	Oldest   time.Time
 }
@@ -60,7 +62,7 @@ type cell struct {
 }
 
 // overview loads the overview.
-func (c *Console) overview(ctx context.Context) (*shown, error) {
+func (c *Console) overview(ctx context.Context, q *query) (*shown, error) {
 	var f *fleet.Fleet
 	var t tally
 	err := atOnce(
@@ -74,6 +76,7 @@ func (c *Console) overview(ctx context.Context) (*shown, error) {
 			if t.Dead, err = c.shared.Dead(ctx, 5*time.Second); err != nil {
 				t.DeadText = err.Error()
 			}
+			t.DeadMost = c.mostDead(ctx, q, &t.Dead)
 			return nil
 		},
 	)
@@ -97,7 +100,8 @@ func (c *Console) overview(ctx context.Context) (*shown, error) {
 			t.Oldest = p.Oldest
 		}
 	}
-	list := concerns(f, c.shared.Stuck(ctx, f, stuckAge), &t, c.stalls.note)
+	stalled := c.stalled(ctx, f)
+	list := concerns(f, c.shared.Stuck(ctx, f, stuckAge), &t, stalled)
 	s := &shown{CLI: "settle fleet", Name: "Overview"}
 	s.Title, s.State = health(f, &t, list)
 	shownList, more := list, 0
@@ -109,7 +113,7 @@ func (c *Console) overview(ctx context.Context) (*shown, error) {
 		{ID: "concerns", Template: "overview-concerns", Data: map[string]any{"List": shownList, "More": more, "Well": max(0, t.Spaces-stuckSpaces(f)), "Spaces": t.Spaces, "Workers": len(f.Workers)}},
 		{ID: "rates", Template: "overview-rates", Data: c.memory.charts()},
 		{ID: "workers", Template: "overview-workers", Data: f},
-		{ID: "partitions", Template: "overview-partitions", Data: partitionCells(f)},
+		{ID: "partitions", Template: "overview-partitions", Data: partitionCells(f, stalled)},
 	}
 	return s, nil
 }
@@ -140,12 +144,10 @@ func health(f *fleet.Fleet, t *tally, list []concern) (title, state string) {
 		return "1 space is stuck", "parked"
 	case stuck > 1:
 		return fmt.Sprintf("%s spaces are stuck", display.Grouped(stuck)), "parked"
+	case len(list) == 1 && list[0].Title != "":
+		return list[0].Title, list[0].State
 	case len(list) == 1:
-		text := list[0].Text
-		if list[0].Key != "dead" {
-			text = list[0].What + ": " + text
-		}
-		return cut(display.FirstLine(text), 90), list[0].State
+		return cut(display.FirstLine(list[0].What+": "+list[0].Text), 90), list[0].State
 	case len(list) > 1:
 		return fmt.Sprintf("%d things need attention", len(list)), list[0].State
 	case t.Spaces == 0:
@@ -157,9 +159,8 @@ func health(f *fleet.Fleet, t *tally, list []concern) (title, state string) {
 // maxDisallowed is how many principals, spaces and streams with events that no rule allows are named; the page of settings has all.
 const maxDisallowed = 3
 
-// concerns lists what needs attention, the worst first. stalled returns since when no coordinator has processed anything of a partition.
-// all are the spaces that are stuck.
-func concerns(f *fleet.Fleet, all []fleet.Stuck, t *tally, stalled func(*fleet.Partition, time.Time) time.Time) (list []concern) {
+// concerns lists what needs attention, the worst first. all are the spaces that are stuck, and stalled the partitions whose coordinators are behind.
+func concerns(f *fleet.Fleet, all []fleet.Stuck, t *tally, stalled map[int]*stall) (list []concern) {
 	add := func(c concern) { list = append(list, c) }
 	if len(f.Workers) == 0 {
 		add(concern{Key: "no worker", State: "failed", What: "workers", URL: "/fleet", Text: "none runs, and no event is handled", CLI: "spaceworker"})
@@ -178,11 +179,8 @@ func concerns(f *fleet.Fleet, all []fleet.Stuck, t *tally, stalled func(*fleet.P
 		case len(p.Served) == 0 && len(f.Workers) > 0:
 			add(concern{Key: fmt.Sprint("unserved ", p.Number), State: "failed", What: fmt.Sprintf("partition %d", p.Number), URL: "/fleet", Text: "no worker serves it"})
 		}
-		if since := stalled(p, f.At); !since.IsZero() {
-			add(concern{
-				Key: fmt.Sprint("stalled ", p.Number), State: "parked", What: fmt.Sprintf("partition %d", p.Number), URL: "/fleet", Since: since, CLI: "settle fleet",
-				Text: "its coordinator is behind: what " + display.Count(int(p.Unreleased), "commit") + " may have sent to other spaces is not delivered", //nolint:gosec // a count
-			})
+		if st := stalled[p.Number]; st != nil {
+			add(st.concern(p))
 		}
 	}
 	list = append(list, stuckConcerns(all, f.StuckCount)...)
@@ -199,7 +197,8 @@ func concerns(f *fleet.Fleet, all []fleet.Stuck, t *tally, stalled func(*fleet.P
 	}
 	list = append(list, unperformedConcerns(f)...)
 	if t.Dead.Open > 0 {
-		add(concern{Key: "dead", State: "failed", What: "dead letters", URL: "/dead", Text: display.Count(t.Dead.Open, "event") + " failed or refused, neither redriven nor dismissed", CLI: "settle dead"})
+		text := display.Count(t.Dead.Open, "event") + " failed or refused, neither redriven nor dismissed"
+		add(concern{Key: "dead", State: "failed", What: "dead letters", URL: "/dead", Title: text, Text: text + t.DeadMost, CLI: "settle dead"})
 	}
 	slices.SortStableFunc(list, func(a, b concern) int {
 		return cmp.Or(cmp.Compare(slices.Index(worry, a.State), slices.Index(worry, b.State)), timeless(&a)-timeless(&b), a.Since.Compare(b.Since))
@@ -374,7 +373,7 @@ func stateOfCause(cause string) string {
 }
 
 // partitionCells is the strip of partitions.
-func partitionCells(f *fleet.Fleet) []cell {
+func partitionCells(f *fleet.Fleet, stalled map[int]*stall) []cell {
 	cells := make([]cell, len(f.Partitions))
 	for i := range f.Partitions {
 		p := &f.Partitions[i]
@@ -388,6 +387,8 @@ func partitionCells(f *fleet.Fleet) []cell {
 			at.State, at.Word = "waiting", "changing hands"
 		case p.Events > 0 && time.Since(p.Oldest) > 5*time.Second:
 			at.State, at.Word = "parked", "behind"
+		case stalled[p.Number] != nil:
+			at.State, at.Word = "parked", "not released"
 		}
 		at.Text = strings.Join(p.Served, ", ")
 		if at.Text == "" {

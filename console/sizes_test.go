@@ -247,6 +247,64 @@ func TestSpace_ALargeCommitIsAFewLines(t *testing.T) {
 	}
 }
 
+// A space of three thousand documents has a hundred on a page, wherever that is, and each is on one page. The page is small, and what it asks is what that of
+// a space of one document does.
+func TestSpace_ThreeThousandDocuments(t *testing.T) {
+	p := settle.NewProgram("store")
+	p.Handle("store", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+		begin, _ := ev.Payload.AsInt()
+		for i := range 300 {
+			tx.Set(fmt.Sprintf("doc-%04d", int(begin)+i), map[string]any{"item": "lamp", "pieces": i, "where": map[string]any{"shelf": i % 7, "row": i % 13}})
+		}
+		return settle.Value{}, nil
+	})
+	p.Handle("one", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+		tx.Set("doc-0000", map[string]any{"item": "lamp"})
+		return settle.Value{}, nil
+	})
+	w := operate(t, settle.Config{Programs: settle.Always(p)})
+	calls := func(space, stream string, payload any) {
+		if _, err := w.d.Client().Call(t.Context(), settle.Outgoing{Space: space, Stream: stream, ID: settle.NewID(), Payload: payload}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 10 {
+		calls("large", "store", i*300)
+	}
+	calls("small", "one", nil)
+	w.until("/spaces/large", "3,000 documents")
+	listed := map[string]int{}
+	for page := range 30 {
+		text := w.want("/spaces/large?page="+strconv.Itoa(page+1), 200)
+		rows := docRows.FindAllStringSubmatch(text, -1)
+		if len(rows) != maxDocs || len(text) > 160<<10 {
+			t.Fatalf("page %d has %d rows in %d bytes", page+1, len(rows), len(text))
+		}
+		for _, r := range rows {
+			listed[r[1]]++
+		}
+	}
+	if len(listed) != 3000 {
+		t.Errorf("%d documents are listed", len(listed))
+	}
+	w.until("/spaces/small", "doc-0000")
+	asks := func(path string) uint64 {
+		least := uint64(math.MaxUint64)
+		for range 3 { // what the deployment does beside it only adds
+			w.c.hub.stale()
+			before := w.d.Bus().Conn().Stats().OutMsgs
+			w.want(path, 200)
+			least = min(least, w.d.Bus().Conn().Stats().OutMsgs-before)
+		}
+		return least
+	}
+	if large, small := asks("/spaces/large"), asks("/spaces/small"); large > small+10 {
+		t.Errorf("the page of the large space asks %d times, that of the small one %d times", large, small)
+	}
+}
+
+var docRows = regexp.MustCompile(`<tr id="d-([^"]+)"`)
+
 // What a commit has sent is grouped: an event to three hundred spaces is one line.
 func TestSpace_ManySendsAreOneLine(t *testing.T) {
 	s := history.Step{}
@@ -265,6 +323,9 @@ func TestSpace_ManySendsAreOneLine(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 }
+
+// mostBegin bounds what a browser gets before a page is read, in bytes before compression.
+const mostBegin = 8 << 10
 
 // A browser that opens a page gets the beginning while the deployment is read: it paints what is around the page, and needs no more for that than the style sheet.
 // Others get an answer with the status of what was read.
@@ -306,6 +367,9 @@ func TestPage_ABrowserGetsTheBeginningWhileThePageIsRead(t *testing.T) {
 			}
 			if !strings.Contains(begin, `rel="stylesheet"`) || !strings.Contains(begin, "</nav>") || strings.Contains(begin, "<main") {
 				t.Errorf("%s begins with %s", c.path, begin)
+			}
+			if len(begin) > mostBegin {
+				t.Errorf("%s begins with %d bytes", c.path, len(begin))
 			}
 			close(hold)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/display"
+	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/questions"
 	"github.com/settlehq/settle/replica"
@@ -241,7 +242,7 @@ func (s *spaceView) load(ctx context.Context) (*shown, error) {
 		return nil, err
 	}
 	out := &shown{Name: s.space, CLI: "settle get " + s.space, Crumbs: []crumb{{"Spaces", "/spaces"}}}
-	out.Title, out.State = s.title(a)
+	out.Title, out.State = s.title(ctx, a)
 	tabs := tabsOf(s.c, s.space, "documents")
 	out.Parts = []part{
 		{ID: "tabs", Template: "space-tabs", Data: tabs},
@@ -257,7 +258,7 @@ func (s *spaceView) load(ctx context.Context) (*shown, error) {
 }
 
 // title says how the space is.
-func (s *spaceView) title(a *asked) (string, string) {
+func (s *spaceView) title(ctx context.Context, a *asked) (string, string) {
 	failing := s.failing()
 	switch {
 	case a.Lane == nil && a.LaneError != "" && s.q.visitor.MayReadAll(s.space) == nil:
@@ -272,6 +273,9 @@ func (s *spaceView) title(a *asked) (string, string) {
 	case a.Graph != nil && len(a.Graph.Unsettled) > 0:
 		return fmt.Sprintf("%s does not converge: %s", s.space, display.Count(len(a.Graph.Unsettled), "node")), "invalid"
 	case a.Lane.State == questions.Running:
+		if stuck := s.stuck(ctx); stuck != nil {
+			return fmt.Sprintf("%s is stuck: %s %s: %s", s.space, stuck.Stream, cut(stuck.Event, 40), cut(display.FirstLine(stuck.Reason), 100)), "parked"
+		}
 		return s.space + " is running code", "running"
 	case failing != nil:
 		return fmt.Sprintf("%s: task %s of %s is tried again", s.space, cut(failing.Key, 40), failing.Action), "parked"
@@ -279,6 +283,19 @@ func (s *spaceView) title(a *asked) (string, string) {
 		return s.space + " is well, and asleep", "clean"
 	}
 	return s.space + " is well", "clean"
+}
+
+// stuck returns why the space counts as stuck, nil if it does not.
+func (s *spaceView) stuck(ctx context.Context) *fleet.Stuck {
+	f, err := s.c.shared.Fleet(ctx, stuckAge)
+	if err != nil {
+		return nil
+	}
+	all := s.c.shared.Stuck(ctx, f, stuckAge)
+	if i := slices.IndexFunc(all, func(one fleet.Stuck) bool { return one.Space == s.space }); i >= 0 {
+		return &all[i]
+	}
+	return nil
 }
 
 // manyAttempts is how many attempts at a task have failed when the title of its space names it.

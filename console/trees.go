@@ -15,6 +15,8 @@ import (
 type trees struct {
 	mu  sync.Mutex
 	all map[treeKey]*sharedTree
+	// patience is how long a tree is read before less of it is.
+	patience time.Duration
 	// reads counts the readings.
 	reads atomic.Uint64
 }

@@ -88,17 +88,22 @@ func waitedLong(ctx context.Context, bus port.Client, space string, key receipts
 // FindWaiting finds an event that waits for its time in a space; nil if none with that name does: it is
 // queued, has ended, was cancelled, or was never sent.
 func FindWaiting(ctx context.Context, bus port.Client, space, stream, id string) (*model.Waiting, error) {
+	w, _, err := findWaiting(ctx, bus, space, stream, id)
+	return w, err
+}
+
+// findWaiting is FindWaiting, with the log sequence up to which the space was read.
+func findWaiting(ctx context.Context, bus port.Client, space, stream, id string) (w *model.Waiting, upTo uint64, err error) {
 	key := receipts.Key{Stream: stream, ID: id}
 	if err := checkEvent(space, key); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var w *model.Waiting
-	err := OverGaps(ctx, space, func() error {
+	err = OverGaps(ctx, space, func() error {
 		_, r, err := readSpace(ctx, bus, space, 0, bus.Epoch())
 		if err != nil {
 			return err
 		}
-		w = nil
+		w, upTo = nil, r.Seq
 		r.Later.Each(func(one *model.Waiting) {
 			if one.ID == id && one.Stream == stream {
 				w = one
@@ -107,7 +112,7 @@ func FindWaiting(ctx context.Context, bus port.Client, space, stream, id string)
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("find event %s to %s/%s among those that wait: %w", id, space, stream, err)
+		return nil, 0, fmt.Errorf("find event %s to %s/%s among those that wait: %w", id, space, stream, err)
 	}
-	return w, nil
+	return w, upTo, nil
 }

@@ -27,6 +27,8 @@ type logReader struct {
 	head  uint64
 	// owners caches results of owned.
 	owners map[uint64]bool
+	// shared, if not nil, has what other searches have read.
+	shared *sharedLogs
 }
 
 // logged is a commit in the log.
@@ -40,17 +42,32 @@ type logged struct {
 
 // readLogOf returns a reader. Its head is the leader's, and at least seen unless the store goes back.
 func readLogOf(ctx context.Context, bus port.Client, space string, seen uint64) (*logReader, error) {
+	head := func() (uint64, error) { return headOf(ctx, bus, space, seen) }
+	shared, is := bus.(*sharedLogs)
+	if is {
+		read := head
+		head = func() (uint64, error) { return shared.of(space).headOf(seen, read) }
+	}
+	at, err := head()
+	if err != nil {
+		return nil, err
+	}
+	return &logReader{ctx: ctx, bus: bus, space: space, head: at, owners: map[uint64]bool{}, shared: shared}, nil
+}
+
+// headOf returns the head of a log as the leader knows it, at least seen unless the store goes back.
+func headOf(ctx context.Context, bus port.Client, space string, seen uint64) (uint64, error) {
 	for began, dry := bus.Epoch(), 0; ; dry++ {
 		_ = pause.For(ctx, pause.Backoff(dry))
 		epoch := bus.Epoch()
 		head, err := bus.Head(ctx, space)
 		switch {
 		case err != nil:
-			return nil, err
+			return 0, err
 		case head >= seen || epoch != began:
-			return &logReader{ctx: ctx, bus: bus, space: space, head: head, owners: map[uint64]bool{}}, nil
+			return head, nil
 		case ctx.Err() != nil:
-			return nil, ctx.Err()
+			return 0, ctx.Err()
 		}
 	}
 }
@@ -68,6 +85,14 @@ func (l *logReader) entry(seq uint64) (*logged, error) {
 // returns none lags, and is read again; after several tries the leader is asked whether the log still reaches
 // that far.
 func (l *logReader) page(behind uint64, n int) ([]*logged, error) {
+	if l.shared == nil {
+		return l.read(behind, n)
+	}
+	return l.shared.page(l.ctx, l.space, behind, n, func() ([]*logged, error) { return l.read(behind, n) })
+}
+
+// read is page from the log itself.
+func (l *logReader) read(behind uint64, n int) ([]*logged, error) {
 	for dry := 0; ; dry++ {
 		_ = pause.For(l.ctx, pause.Backoff(dry))
 		entries, err := l.bus.ReadLog(l.ctx, l.space, behind, n)
@@ -124,35 +149,32 @@ func beforeOrAfter(isBefore bool) verdict {
 }
 
 // bisect returns the first commit after a sequence for which judge returns after, nil if there is none, and
-// whether judge returned before for an earlier one. The verdicts, except unknown ones, must be ordered:
-// before never follows after.
-func (l *logReader) bisect(behind uint64, judge func(*logged) (verdict, error)) (found *logged, preceded bool, err error) {
+// an earlier one for which it returned before, 0 if there is none. The verdicts, except unknown ones, must be
+// ordered: before never follows after.
+func (l *logReader) bisect(behind uint64, judge func(*logged) (verdict, error)) (found *logged, preceded uint64, err error) {
 	low, high := behind, l.head+1 // the result lies between the two, both excluded
 	for low+1 < high {
 		mid := low + (high-low)/2
 		e, v, err := l.witness(mid, high, judge)
 		switch {
 		case err != nil:
-			return nil, false, err
+			return nil, 0, err
 		case v == before:
-			low, preceded = e.seq, true
+			low, preceded = e.seq, e.seq
 		case v == after:
 			found, high = e, mid
 		default:
 			high = mid
 		}
 	}
-	if preceded {
-		preceded, err = l.holds(low)
-	}
-	return found, preceded, err
+	return found, preceded, nil
 }
 
 // holds reports whether a commit that was read is still in the log. If it was purged since, so may be the
 // searched commit.
 func (l *logReader) holds(seq uint64) (bool, error) {
-	e, err := l.entry(seq)
-	return err == nil && e.seq == seq, err
+	page, err := l.read(seq-1, 1)
+	return err == nil && page[0].seq == seq, err
 }
 
 // witness returns the first commit in [from, bound) for which judge returns a verdict other than unknown.

@@ -76,11 +76,16 @@ func find(ctx context.Context, bus port.Client, space string, key receipts.Key, 
 	if !sent {
 		return nil, purged(key.ID, bus.Horizon())
 	}
+	return findLane(ctx, bus, space, key, &ev, seen)
+}
+
+// findLane is find for an event that was found in the lane.
+func findLane(ctx context.Context, bus port.Client, space string, key receipts.Key, ev *model.Message, seen uint64) (*Handling, error) {
 	l, err := readLogOf(ctx, bus, space, seen)
 	if err != nil {
 		return nil, err
 	}
-	h, err := l.laneEvent(&ev, key)
+	h, err := l.laneEvent(ev, key)
 	if errors.Is(err, ErrForgotten) && ev.NotBefore != 0 {
 		return waitedLong(ctx, bus, space, key, seen)
 	}
@@ -196,7 +201,7 @@ func (l *logReader) origin(tx model.TxID) (at *logged, preceded bool, err error)
 	if err != nil {
 		return nil, false, err
 	}
-	return l.bisect(tx.Epoch, func(e *logged) (verdict, error) {
+	at, before, err := l.bisect(tx.Epoch, func(e *logged) (verdict, error) {
 		switch {
 		case e.c.Epoch == tx.Epoch && len(e.c.Txs) > 0:
 			return beforeOrAfter(e.c.Txs[len(e.c.Txs)-1].N < tx.N), nil
@@ -211,4 +216,9 @@ func (l *logReader) origin(tx model.TxID) (at *logged, preceded bool, err error)
 		}
 		return unknown, err
 	})
+	if err != nil || before == 0 {
+		return at, false, err
+	}
+	preceded, err = l.holds(before)
+	return at, preceded, err
 }

@@ -30,7 +30,7 @@ func ReadTree(ctx context.Context, bus port.Client, q TreeQuery) (*Tree, error) 
 		return nil, fmt.Errorf("follow event %s: %w", q.Event, err)
 	}
 	t := &Tree{Root: root.TreeNode}
-	if t.CausedBy, err = causes(ctx, bus, root.TreeNode); err != nil {
+	if t.CausedBy, err = causes(ctx, w.bus, root.TreeNode); err != nil {
 		return nil, fmt.Errorf("what caused event %s: %w", q.Event, err)
 	}
 	t.count()
@@ -45,7 +45,7 @@ type walk struct {
 }
 
 func newWalk(bus port.Client, q TreeQuery) (*walk, error) {
-	w := &walk{bus: bus, maxDepth: q.MaxDepth, left: q.MaxEvents}
+	w := &walk{bus: shareLogs(bus), maxDepth: q.MaxDepth, left: q.MaxEvents}
 	if w.left <= 0 {
 		w.left = DefaultEvents
 	}
@@ -203,14 +203,27 @@ func (w *walk) lookInLane(ctx context.Context, b *branch, sender *Handling) erro
 		b.Until = time.UnixMilli(m.NotBefore).UTC()
 		return w.lookAmongWaiting(ctx, b)
 	}
-	h, err := FindReceipt(ctx, w.bus, b.Space, b.Stream, b.Event)
+	h, err := w.receipt(ctx, b, &m)
 	return b.ended(h, err)
+}
+
+// receipt finds the handling of an event that was found in its lane.
+func (w *walk) receipt(ctx context.Context, b *branch, m *model.Message) (*Handling, error) {
+	key := receipts.Key{Stream: b.Stream, ID: b.Event}
+	if err := checkEvent(b.Space, key); err != nil {
+		return nil, err
+	}
+	h, err := findLane(ctx, w.bus, b.Space, key, m, 0)
+	if err != nil {
+		return nil, fmt.Errorf("find the receipt of event %s to %s/%s: %w", b.Event, b.Space, b.Stream, err)
+	}
+	return h, nil
 }
 
 // lookAmongWaiting is look for an event with a time. An event that waited in its space from the start, and
 // neither waits nor has a receipt, is a timer that was cancelled.
 func (w *walk) lookAmongWaiting(ctx context.Context, b *branch) error {
-	waiting, err := FindWaiting(ctx, w.bus, b.Space, b.Stream, b.Event)
+	waiting, seen, err := findWaiting(ctx, w.bus, b.Space, b.Stream, b.Event)
 	if err != nil {
 		return err
 	}
@@ -218,7 +231,7 @@ func (w *walk) lookAmongWaiting(ctx context.Context, b *branch) error {
 		b.State, b.Until = lineage.Waiting, time.UnixMilli(waiting.NotBefore).UTC()
 		return nil
 	}
-	h, err := FindReceipt(ctx, w.bus, b.Space, b.Stream, b.Event)
+	h, err := FindReceiptUpTo(ctx, w.bus, b.Space, b.Stream, b.Event, seen) // what ended it may be the last commit
 	if err == nil && h == nil && b.waits {
 		b.State = lineage.Cancelled
 		return nil

@@ -39,6 +39,8 @@ type spans struct {
 	// and the mark does not show what it has left out.
 	recordsAll bool
 
+	since [1]trace.SpanStartOption // of the span of a wait in the lane: every event has one, if only to ask the sampler
+
 	handle    trace.Span // of the running attempt, nil if there is none, or it is left out
 	handleCtx context.Context
 	handling  model.Trace // that of handleCtx
@@ -155,7 +157,8 @@ func (s *spans) laneSpan(ctx context.Context, ev *model.Event, handled bool) con
 	if !known || at.After(now) {
 		return nil
 	}
-	ctx, span := s.tracer.Start(ctx, s.names.of(ev.Stream, handled).lane, trace.WithTimestamp(at))
+	s.since[0] = trace.WithTimestamp(at)
+	ctx, span := s.tracer.Start(ctx, s.names.of(ev.Stream, handled).lane, s.since[:]...)
 	if s.lane.unsampled = !span.IsRecording(); s.lane.unsampled {
 		return ctx
 	}

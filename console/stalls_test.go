@@ -1,0 +1,70 @@
+package console
+
+import (
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/model"
+)
+
+// What a coordinator knows about why it is behind is said with it.
+func TestStall_SaysWhatTheCoordinatorKnows(t *testing.T) {
+	t.Parallel()
+	for want, m := range map[string]fleet.Member{
+		"": {ID: "c1", State: fleet.Here},
+		"the lane of partition 3, to which space bank belongs, has no room":           {ID: "c1", Full: []model.FullLane{{Partition: 3, Space: "bank"}}},
+		"the NATS user of c1 lacks a permission: publish to settle.lane.0.bank.pay.1": {ID: "c1", Noticed: &coordinator.Figures{Denied: "publish to settle.lane.0.bank.pay.1"}},
+		"c1 does not answer": {ID: "c1", State: fleet.Silent},
+	} {
+		if got := whyBehind(&fleet.Fleet{Coordinators: []fleet.Member{{ID: "c0", State: fleet.Here}, m}}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A partition has stalled when its coordinators have processed nothing for a while although there is something; each step begins that anew.
+func TestStall_BeginsAnewWithEachStep(t *testing.T) {
+	t.Parallel()
+	var s stalls
+	begin := time.Unix(1000, 0)
+	for _, step := range []struct {
+		after                time.Duration
+		released, unreleased uint64
+		unread               string
+		since                time.Duration // -1: it has not stalled
+	}{
+		{0, 5, 1, "", -1},
+		{9 * time.Second, 5, 1, "", -1},
+		{10 * time.Second, 5, 2, "", 0},
+		{11 * time.Second, 5, 2, "no answer", -1},
+		{12 * time.Second, 5, 2, "", 0},
+		{13 * time.Second, 6, 1, "", -1},
+		{23 * time.Second, 6, 1, "", 13 * time.Second},
+		{24 * time.Second, 6, 0, "", -1},
+		{60 * time.Second, 6, 0, "", -1},
+	} {
+		want := time.Time{}
+		if step.since >= 0 {
+			want = begin.Add(step.since)
+		}
+		if got := s.note(&fleet.Partition{Released: step.released, Unreleased: step.unreleased, Unread: step.unread}, begin.Add(step.after)); !got.Equal(want) {
+			t.Errorf("%+v: since %v, want %v", step, got, want)
+		}
+	}
+}
+
+// A commit names the event that was handled in it, and the other spaces to which it sends; the first that sends to others is the one that is named.
+func TestStall_NamesTheFirstThatSendsToOthers(t *testing.T) {
+	t.Parallel()
+	var s stall
+	s.take(&model.Commit{Space: "a", Txs: []model.Tx{{By: "handle tidy", Receipt: &model.Receipt{Event: "t1"}, Sends: []model.Send{{To: "a"}}}}})
+	if s.First != nil {
+		t.Errorf("what stays in its space is not released by a coordinator: %+v", s.First)
+	}
+	s.take(&model.Commit{Space: "a", Txs: []model.Tx{{By: "handle order", Receipt: &model.Receipt{Event: "o1"}, Sends: []model.Send{{To: "b"}, {To: "c"}, {To: "b"}, {To: "d"}, {To: "e"}, {To: "f"}}}}})
+	if want := "what order of space a sends to b, c, d and 2 others is the first that is not delivered"; s.Text() != want {
+		t.Errorf("%q, want %q", s.Text(), want)
+	}
+}
