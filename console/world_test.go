@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	leaks.VerifyTestMain(m)
 }
 
-// patience turns a hang into a failure; no test waits for it otherwise, on a machine that may be heavily loaded.
-const patience = 5 * time.Minute
+// testPatience turns a hang into a failure; no test waits for it otherwise, on a machine that may be heavily loaded.
+const testPatience = 5 * time.Minute
 
 var (
 	count  = settle.NewCell[int]("count")
@@ -127,7 +127,7 @@ func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 func start(t *testing.T, workers int, web gateway.Config, options ...worker.Options) *world {
 	t.Helper()
 	t.Parallel()
-	within, cancel := context.WithTimeout(t.Context(), patience)
+	within, cancel := context.WithTimeout(t.Context(), testPatience)
 	t.Cleanup(cancel)
 	w := &world{T: t, within: within, server: natstest.StartServer(t, embedded.Config{Listen: ":0"})}
 	var err error
@@ -167,7 +167,7 @@ func (w *world) serve(web gateway.Config) {
 	}()
 	w.base = "http://" + w.g.Addr()
 	jar, _ := cookiejar.New(nil) // never fails
-	w.http = http.Client{Transport: &http.Transport{}, Timeout: patience, Jar: jar}
+	w.http = http.Client{Transport: &http.Transport{}, Timeout: testPatience, Jar: jar}
 	w.Cleanup(func() {
 		w.http.CloseIdleConnections()
 		cancel()
