@@ -207,6 +207,14 @@ func (w *world) do(r *http.Request, headers []string) (*http.Response, string) {
 func (w *world) want(path string, code int, texts ...string) string {
 	w.Helper()
 	answer, text := w.get(path)
+	// On a loaded machine a page may take longer than the console waits; a browser loads it again.
+	for answer.StatusCode == http.StatusServiceUnavailable && answer.StatusCode != code && w.within.Err() == nil {
+		select {
+		case <-w.within.Done():
+		case <-time.After(50 * time.Millisecond):
+			answer, text = w.get(path)
+		}
+	}
 	if answer.StatusCode != code {
 		w.Errorf("%s is answered with %d, want %d: %s", path, answer.StatusCode, code, visible(text))
 	}
