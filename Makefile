@@ -36,7 +36,7 @@ race: ## the tests of all that has goroutines under the race detector (RACE_PACK
 
 .PHONY: invariants
 invariants: ## the tests of everything that runs a space, with I1 to I9 checked after every step
-	@.ci/run invariants
+	go test -tags invariants -vet=off -timeout 40m ./space ./worker ./test/sim .
 
 .PHONY: properties
 properties: ## the property tests of the core under the race detector (CHECKS=10000)

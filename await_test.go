@@ -323,7 +323,7 @@ func (s *story) expect(client string, got <-chan answer, want string) {
 		if !strings.HasPrefix(a.String(), want) {
 			s.Errorf("%s received %q, want %q", client, a, want)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(5 * time.Minute):
 		s.Errorf("%s received no answer", client)
 	}
 }

@@ -65,7 +65,7 @@ func TestStartWorker_SaysThatItWaitsForADeployment(t *testing.T) {
 		<-log.came
 		cancel()
 	}()
-	within, end := context.WithTimeout(ctx, time.Minute)
+	within, end := context.WithTimeout(ctx, 5*time.Minute)
 	defer end()
 	w, err := settle.StartWorker(within, b, settle.WorkerConfig{ID: "w1", Programs: settle.Always(counter())})
 	if w != nil || !errors.Is(err, context.Canceled) || !errors.Is(err, provision.ErrNoDeployment) || !strings.Contains(err.Error(), "waited for the deployment "+b.Prefix()) {

@@ -42,7 +42,7 @@ func TestSend_AnEventOfAnotherEpochIsRefused(t *testing.T) {
 func TestBus_NothingIsStoredOrRemovedInAnotherEpoch(t *testing.T) {
 	t.Parallel()
 	b := provisioned(t, bus.Config{Partitions: 1})
-	within, cancel := context.WithTimeout(t.Context(), time.Minute) // turns a hang into a failure
+	within, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // turns a hang into a failure
 	defer cancel()
 	ctx := port.WithEpoch(within, b.Epoch()+1)
 	doc := []model.StateDoc{{Doc: "n", Data: []byte("1"), Seq: 2}}

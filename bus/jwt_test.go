@@ -140,7 +140,7 @@ func (l lines) Write(p []byte) (int, error) {
 // await returns when a line with the text is written.
 func (l lines) await(t *testing.T, text string) {
 	t.Helper()
-	limit := time.After(time.Minute)
+	limit := time.After(5 * time.Minute)
 	for {
 		select {
 		case line := <-l.written:

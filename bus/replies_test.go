@@ -89,7 +89,7 @@ func deliversTo(request []byte) string {
 // stored is the number of messages and the last sequence of all streams together.
 func stored(t *testing.T, b *Bus) (sum [2]uint64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for info := range b.streams.JS.ListStreams(ctx).Info() {
 		sum[0] += info.State.Msgs

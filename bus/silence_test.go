@@ -30,7 +30,7 @@ func untilRefused(t *testing.T, b *Bus) (why string) {
 	t.Helper()
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
-	deadline := time.After(time.Minute)
+	deadline := time.After(5 * time.Minute)
 	for {
 		at, why := b.Refusal()
 		if !at.IsZero() {

@@ -41,7 +41,7 @@ func (a as) RoundTrip(r *http.Request) (*http.Response, error) {
 func operate(t *testing.T, cfg settle.Config) *world {
 	t.Helper()
 	t.Parallel()
-	within, cancel := context.WithTimeout(t.Context(), 80*time.Second)
+	within, cancel := context.WithTimeout(t.Context(), testPatience)
 	t.Cleanup(cancel)
 	w := &world{T: t, within: within, server: natstest.StartServer(t, embedded.Config{Listen: ":0"})}
 	cfg.Bus.URL, cfg.Bus.Partitions, cfg.Logger = w.server.ClientURL(), 2, slog.New(slog.DiscardHandler)

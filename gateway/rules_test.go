@@ -75,7 +75,7 @@ func TestAccess_RulesDecideOnceThereIsOne(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for len(book.Rules().All()) < 3 {
 		if _, err := c.LoadRecord(ctx, "access.none"); err != nil { // a round through the server

@@ -56,7 +56,7 @@ func run(t testing.TB, b ordered.Bus, cfg ordered.Config) (end func()) {
 // ends follows the log of a key until n of its events have ended, and returns their ids.
 func ends(t testing.TB, b *bus.Bus, key string, n int) (ids []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	_ = b.FollowSpace(ctx, key, 0, func(e model.LogEntry) {
 		c, err := model.DecodeCommit(e.Data)

@@ -86,7 +86,7 @@ func (m *member) ends(t *testing.T) {
 	t.Helper()
 	select {
 	case <-m.ended:
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("the process does not end")
 	}
 }

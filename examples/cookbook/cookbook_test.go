@@ -61,7 +61,7 @@ func TestReserve_AClientLearnsTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Stop(context.WithoutCancel(t.Context())) })
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	to := d.Client().Space("trip-1")
 	for range 2 {

@@ -32,7 +32,7 @@ import (
 // once, no event twice, and a repeated send is handled if and only if the event was lost.
 
 var (
-	rewindSeeds = flag.Uint64("rewinds", max(1, uint64(raced.Fewer(int(defaultSeeds()/6), 3))), "how many seeds TestRewinds runs")
+	rewindSeeds = flag.Uint64("rewinds", max(1, uint64(raced.Fewer(int(defaultSeeds()/6), 2))), "how many seeds TestRewinds runs")
 	rewindFirst = flag.Uint64("first-rewind", 1, "the first of them")
 )
 
