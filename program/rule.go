@@ -103,8 +103,7 @@ func spacesOfKey(key string) (string, error) {
 
 // Matches reports whether a rule applies to a space.
 func (r *Rule) Matches(space string) bool {
-	prefix, starred := strings.CutSuffix(r.Spaces, "*")
-	return r.Spaces == space || starred && strings.HasPrefix(space, prefix)
+	return model.MatchesPattern(r.Spaces, space)
 }
 
 // Exact reports whether the rule applies to one space only.
