@@ -29,7 +29,7 @@ func (s Spaces) Matches(space string) bool { return model.MatchesPattern(s.patte
 // Names returns the names of those that exist, in order, as the worker knows them: it learns of a new space within seconds. A
 // computation depends on which there are.
 func (s Spaces) Names(r Reader, page ...Page) []string {
-	return pageOf(page).of(r.GetFrom(s.pattern, model.SpacesDoc).Keys())
+	return pageOf(page).Of(r.GetFrom(s.pattern, model.SpacesDoc).Keys())
 }
 
 // Across iterates over the value in each of several spaces, in the order of their names, where there is one. A computation depends on

@@ -2,7 +2,6 @@ package settle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -14,36 +13,7 @@ import (
 )
 
 // Page selects some of the keys, or names, of a list that is in order. The zero Page selects all of them.
-type Page struct {
-	// After is the key behind which the page begins; "" for the first one. It need not exist.
-	After string
-	// Limit is how many keys the page has at most; 0 for all.
-	Limit int
-	// Descending begins with the last key, and goes backwards.
-	Descending bool
-}
-
-// of returns the page of sorted keys.
-func (p Page) of(keys []string) []string {
-	from, found := slices.BinarySearch(keys, p.After)
-	switch {
-	case p.Descending && p.After != "":
-		keys = slices.Clone(keys[:from])
-	case p.Descending:
-		keys = slices.Clone(keys)
-	case found:
-		keys = keys[from+1:]
-	default:
-		keys = keys[from:]
-	}
-	if p.Descending {
-		slices.Reverse(keys)
-	}
-	if p.Limit > 0 {
-		keys = keys[:min(p.Limit, len(keys))]
-	}
-	return keys
-}
+type Page = model.Page
 
 func pageOf(pages []Page) (p Page) {
 	if len(pages) > 0 {
@@ -90,7 +60,7 @@ func (d Documents[T]) Keys(r Reader, page ...Page) []string {
 	for i := range names {
 		names[i] = names[i][len(d.prefix):]
 	}
-	return pageOf(page).of(names)
+	return pageOf(page).Of(names)
 }
 
 // All iterates over keys and values, in order. It depends on which documents there are, and on the values of those that it reads.
@@ -151,8 +121,8 @@ type Entry struct {
 // order of their names. It reads the whole space, needs no worker, and computes nothing. A space that does not exist has none.
 func (s Space) List(ctx context.Context, prefix string, page ...Page) ([]Entry, error) {
 	p := pageOf(page)
-	if p.Limit < 0 {
-		return nil, errors.New("list documents: the limit of a page must not be negative")
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("list documents: %w", err)
 	}
 	if err := model.CheckPattern("documents", model.PatternOf(prefix)); err != nil {
 		return nil, err
@@ -175,7 +145,7 @@ func entriesOf(all *history.Contents, prefix string, p Page) []Entry {
 		}
 	}
 	slices.Sort(names)
-	names = p.of(names)
+	names = p.Of(names)
 	entries := make([]Entry, len(names))
 	for i, name := range names {
 		d := all.Doc(name)

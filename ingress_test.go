@@ -57,6 +57,9 @@ func posts(t *testing.T, web gateway.Config) func(path, token, key, body string)
 		if key != "" {
 			r.Header.Set("Idempotency-Key", key)
 		}
+		if key == "GET" { // no event
+			r.Method, r.Body = http.MethodGet, nil
+		}
 		a, err := client.Do(r)
 		if err != nil {
 			t.Fatal(err)
@@ -155,5 +158,24 @@ func TestIngress_ThePrincipalComesFromTheToken(t *testing.T) {
 	}
 	if got := post("s/streams/add", "token of alice", "order-17", "1"); !strings.HasPrefix(got, "403 ") {
 		t.Errorf("another stream: %s", got)
+	}
+}
+
+// The documents of a space are listed by prefix, in order and in pages.
+func TestIngress_ListsDocuments(t *testing.T) {
+	post := posts(t, gateway.Config{})
+	if got := post("s/streams/add?wait=receipt&timeout=1m", "", "e1", "1"); !strings.Contains(got, "handled") {
+		t.Fatal(got)
+	}
+	for query, want := range map[string]string{ // any order: each on its own
+		"": `"document":"count","revision":`, "?prefix=co&limit=1": `"value":1}]}`, "?prefix=x": `200 {"documents":[]}`, "?after=count&order=asc": `200 {"documents":[]}`,
+		"?limit=0": "400 ", "?order=up": "400 ", "?colour=red": "400 ", "?prefix=a%20b": "400 ",
+	} {
+		if got := post("s/documents"+query, "", "GET", ""); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	if got := post("nosuch/documents", "", "GET", ""); got != `200 {"documents":[]}` {
+		t.Errorf("a space that does not exist: %s", got)
 	}
 }

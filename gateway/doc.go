@@ -3,6 +3,7 @@
 //	GET  /v1/spaces/{space}/documents/{document}        at the head of the log
 //	GET  /v1/spaces/{space}/documents/{document}/watch  then the newest value, after each change that the client keeps up with (text/event-stream)
 //	POST /v1/spaces/{space}/streams/{stream}            stores an event, with the body as its payload
+//	GET  /v1/spaces/{space}/documents                   lists documents
 //	GET  /v1/runs                                       finds runs of workflows, in one space or several
 //
 // and it answers questions about spaces:
@@ -81,6 +82,18 @@
 // longer than 30 s, it answers with 503 or 504.
 //
 // An answer shows values of many documents, so that the caller needs the right to read all of the space: the pattern SPACE/*, or */* for /v1/top.
+//
+// # Lists of documents
+//
+// GET /v1/spaces/shop/documents?prefix=order-&after=order-17&limit=100&order=desc lists documents of a space as they are in the log, in
+// the order of their names:
+//
+//	200 {"documents":[{"document":"order-16","revision":41,"value":{"cents":1250}}],"next":"order-16"}
+//
+// All parameters are optional; limit is 100, at most 1000, and order is asc or desc. The parameter after, with the next of an answer, gets
+// the page behind it; without a next, the page is the last one. "derived":true marks documents that are known to be derived: they have
+// the value from when they were last observed. Documents that the caller may not read are left out, and a space that does not exist has none. A
+// worker answers four lists and searches at a time; beyond that the answer is 429.
 //
 // # Runs
 //

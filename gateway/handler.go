@@ -21,8 +21,9 @@ type handler struct {
 	ingress      Ingress         // nil if events are not taken
 	waits        context.Context // ends when requests are no longer to wait for receipts
 	writeTimeout time.Duration
-	finder       RunFinder     // nil if runs are not searched
-	searching    chan struct{} // has an element for each search
+	finder       RunFinder      // nil if runs are not searched
+	lister       DocumentLister // nil if documents are not listed
+	searching    chan struct{}  // has an element for each search
 }
 
 // get answers with a document.
