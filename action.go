@@ -83,6 +83,16 @@ func AtATime(n int) ActionOption { return func(o *tasks.Options) { o.AtATime = n
 // are kept until Forget.
 func Keep(d time.Duration) ActionOption { return func(o *tasks.Options) { o.Keep = d } }
 
+// Attempt says what an attempt at a task is about. See AttemptOf.
+type Attempt = tasks.Attempt
+
+// AttemptOf returns the space, the action and the key of the task that a performing function works on, and the number of the attempt,
+// from its context. Attempt.UniqueKey is the key for a service that serves other spaces, too: keys of tasks are unique in their space.
+func AttemptOf(ctx context.Context) Attempt {
+	a, _ := tasks.AttemptOf(ctx)
+	return a
+}
+
 // Permanent marks an error of a performing function as final: the task is given up.
 func Permanent(err error) error { return tasks.Permanent(err) }
 
