@@ -20,7 +20,7 @@ func askingOnce() (*settle.Program, settle.Trigger, settle.Action[string, string
 		return nil
 	})
 	ask.Perform(p, func(ctx context.Context, key, _ string) (string, error) {
-		a := settle.AttemptOf(ctx)
+		a := ask.AttemptOf(ctx)
 		if a.Number < 2 {
 			return "", errors.New("once more")
 		}
@@ -33,7 +33,7 @@ func askingOnce() (*settle.Program, settle.Trigger, settle.Action[string, string
 const asked = "s ask true 2 s.ask.-key-"
 
 // A performing function knows its space, its action, its key and its attempt, and a key that no other space has.
-func TestAttempt_IsToldToTheFunction(t *testing.T) {
+func TestAttempt_TheFunctionKnowsIt(t *testing.T) {
 	t.Parallel()
 	p, begin, ask := askingOnce()
 	d, end := deployment(p)
@@ -48,21 +48,23 @@ func TestAttempt_IsToldToTheFunction(t *testing.T) {
 		}
 		if out, is := u.Value.Get("tasks").Get("key 1").Get("out").AsString(); is {
 			if len(out) < len(asked) || out[:len(asked)] != asked {
-				t.Errorf("the function was told %s", out)
+				t.Errorf("the function knows %s", out)
 			}
 			return
 		}
 	}
 }
 
-// In tests it is told the same.
-func TestAttempt_IsToldInTests(t *testing.T) {
+// It knows the same in tests.
+func TestAttempt_IsKnownInTests(t *testing.T) {
 	t.Parallel()
 	p, begin, ask := askingOnce()
 	s := settletest.New(t, p).Space("s")
 	settletest.Send(s, begin)
+	s.Perform() // which fails
+	s.Advance(time.Second)
 	s.Perform()
 	if out := ask.Get(s, "key 1").Out; len(out) < len(asked) || out[:len(asked)] != asked {
-		t.Errorf("the function was told %q", out)
+		t.Errorf("the function knows %q", out)
 	}
 }

@@ -44,7 +44,7 @@ func (in *ingress) ListDocuments(ctx context.Context, space string, parameters u
 	}
 	limit := page.Limit
 	page.Limit = 0
-	entries := slices.DeleteFunc(entriesOf(all, prefix, page), func(e Entry) bool { return !mayRead(e.Name) })
+	entries := slices.DeleteFunc(all.List(prefix, page), func(e history.Listed) bool { return !mayRead(e.Name) })
 	answer := listedDocuments{Documents: []listedDocument{}}
 	if len(entries) > limit {
 		entries, answer.Next = entries[:limit], entries[limit-1].Name
@@ -55,8 +55,25 @@ func (in *ingress) ListDocuments(ctx context.Context, space string, parameters u
 	return answer, nil
 }
 
+// FindSpaces answers which spaces match a pattern, see package gateway.
+func (in *ingress) FindSpaces(ctx context.Context, pattern, after string, limit int) (names []string, next string, err error) {
+	all, err := spacesOf(ctx, in.bus)
+	if err != nil {
+		return nil, "", err
+	}
+	of, err := model.SpacesOf(pattern)
+	if err != nil {
+		return nil, "", err
+	}
+	names = model.Page{After: after}.Of(of.Among(all))
+	if len(names) > limit {
+		names, next = names[:limit], names[limit-1]
+	}
+	return names, next, nil
+}
+
 // listOf reads the parameters of a list.
-func listOf(parameters url.Values) (prefix string, page Page, err error) {
+func listOf(parameters url.Values) (prefix string, page model.Page, err error) {
 	page.Limit = usualListed
 	for name, values := range parameters { // any order: each on its own
 		var wrong error
@@ -84,4 +101,27 @@ func listOf(parameters url.Values) (prefix string, page Page, err error) {
 		}
 	}
 	return prefix, page, err
+}
+
+// List returns the documents of the space whose names begin with a prefix, "" for all, as they are in the log: at one moment, in the
+// order of their names. It reads the whole space, needs no worker, and computes nothing. A space that does not exist has none.
+func (s Space) List(ctx context.Context, prefix string, page ...model.Page) ([]history.Listed, error) {
+	var p model.Page
+	if len(page) > 0 {
+		p = page[0]
+	}
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("list documents: %w", err)
+	}
+	if err := model.CheckPattern("documents", model.PatternOf(prefix)); err != nil {
+		return nil, err
+	}
+	if err := s.client.deployed(ctx); err != nil {
+		return nil, err
+	}
+	all, err := history.ReadContents(ctx, s.client.bus, s.name)
+	if err != nil {
+		return nil, err
+	}
+	return all.List(prefix, p), nil
 }

@@ -206,6 +206,10 @@ func (g *Gateway) handler(waits context.Context, source Source, ingress Ingress)
 		h.finder = f
 		mux.HandleFunc("GET /v1/runs", h.runs)
 	}
+	if f, is := ingress.(SpaceFinder); is {
+		h.spaces = f
+		mux.HandleFunc("POST /v1/streams/{stream}", h.sendAll)
+	}
 	if l, is := ingress.(DocumentLister); is {
 		h.lister = l
 		mux.HandleFunc("GET /v1/spaces/{space}/documents", h.documents)

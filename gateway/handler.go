@@ -23,6 +23,7 @@ type handler struct {
 	writeTimeout time.Duration
 	finder       RunFinder      // nil if runs are not searched
 	lister       DocumentLister // nil if documents are not listed
+	spaces       SpaceFinder    // nil if no event is sent to all spaces of a pattern
 	searching    chan struct{}  // has an element for each search
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/collection"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/settletest"
 )
 
@@ -16,7 +18,7 @@ var (
 	doubled  = settle.NewDerived[int]("doubled")
 	board    = settle.NewDerived[map[string]int]("board")
 	lotCount = settle.NewDerived[int]("count-of-lots")
-	notes    = settle.NewDocuments[int]("note-")
+	notes    = collection.New[int]("note-")
 	listed   = settle.NewDerived[[]string]("listed")
 )
 
@@ -25,7 +27,7 @@ func auctionHall() *settle.Program {
 	p := settle.NewProgram("auction")
 	bidOn.Handle(p, func(tx *settle.Tx, cents int) error {
 		highest.Set(tx, max(cents, highest.Get(tx)))
-		notes.At(fmt.Sprint("n", cents)).Set(tx, cents)
+		notes.Set(tx, fmt.Sprint("n", cents), cents)
 		return nil
 	})
 	closing.Handle(p, func(tx *settle.Tx) error {
@@ -42,7 +44,7 @@ func auctionHall() *settle.Program {
 	})
 	lotCount.Compute(p, func(v *settle.View) (int, error) { return len(settle.All("lot-*").Names(v)), nil })
 	listed.Compute(p, func(v *settle.View) ([]string, error) {
-		return notes.Keys(v, settle.Page{Descending: true, Limit: 2}), nil
+		return notes.Keys(v, model.Page{Descending: true, Limit: 2}), nil
 	})
 	return p
 }
@@ -77,7 +79,7 @@ func TestAll_AReadMakesNoSpace(t *testing.T) {
 }
 
 // The documents of a prefix are listed in order and in pages, and a change of a value runs no reader of the list.
-func TestDocuments_AreListedInOrderAndPages(t *testing.T) {
+func TestCollection_IsListedInOrderAndPages(t *testing.T) {
 	t.Parallel()
 	w := settletest.New(t, auctionHall())
 	lot := w.Space("lot-1")
@@ -87,12 +89,12 @@ func TestDocuments_AreListedInOrderAndPages(t *testing.T) {
 	}
 	settletest.Expect(lot, listed, []string{"n3", "n2"})
 	lot.Mark()
-	notes.At("n3").Set(lot, 7)
+	notes.Set(lot, "n3", 7)
 	settletest.Expect(lot, listed, []string{"n3", "n2"})
 	lot.ExpectRuns("listed", 0)
-	notes.At("n3").Delete(lot)
+	notes.Delete(lot, "n3")
 	settletest.Expect(lot, listed, []string{"n2", "n1"})
-	for page, want := range map[settle.Page]string{
+	for page, want := range map[model.Page]string{
 		{}: "[n1 n2]", {After: "n1"}: "[n2]", {After: "n15"}: "[n2]", {Limit: 1}: "[n1]", {Descending: true}: "[n2 n1]",
 		{After: "n2", Descending: true}: "[n1]", {After: "n0", Descending: true}: "[]", {After: "z"}: "[]",
 	} {
@@ -105,7 +107,7 @@ func TestDocuments_AreListedInOrderAndPages(t *testing.T) {
 // Workers that die, and messages that are lost, leave no space off a board.
 func TestFleet_ABoardOverAllSpaces(t *testing.T) {
 	shown := auctionHall().Effect("show", func(v *settle.View) error {
-		board.Get(v) // while somebody looks
+		board.Get(v) // a client that shows it
 		return nil
 	})
 	settletest.RunFleet(t, shown, settletest.FleetOptions{Seeds: 3}, func(f *settletest.Fleet) {

@@ -98,7 +98,7 @@ func (c *getCmd) check() error {
 	if err == nil && c.At != nil && c.Doc == "" {
 		err = errors.New("--at needs the name of a document")
 	}
-	if err == nil && c.Doc != "" && (c.Prefix != "" || c.selected() != settle.Page{}) {
+	if err == nil && c.Doc != "" && (c.Prefix != "" || c.selected() != model.Page{}) {
 		err = errors.New("--prefix, --after, --limit and --desc list documents; leave the name of the document out")
 	}
 	if err == nil {
@@ -141,6 +141,6 @@ func (c *getCmd) read(ctx context.Context, b *bus.Bus, client *settle.Client) (v
 }
 
 // selected returns the page that is listed.
-func (c *getCmd) selected() settle.Page {
-	return settle.Page{After: c.After, Limit: c.Limit, Descending: c.Desc}
+func (c *getCmd) selected() model.Page {
+	return model.Page{After: c.After, Limit: c.Limit, Descending: c.Desc}
 }

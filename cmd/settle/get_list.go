@@ -8,10 +8,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/display"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/runs"
@@ -129,7 +129,7 @@ func derivedBy(ctx context.Context, b *bus.Bus, space string) (docs []string) {
 }
 
 func (c *getCmd) print(io streams, lines []documentLine, hidden int) {
-	if len(lines) == 0 && (c.Prefix != "" || c.selected() != settle.Page{}) {
+	if len(lines) == 0 && (c.Prefix != "" || c.selected() != model.Page{}) {
 		fmt.Fprintf(io.out, "space %s has no documents there\n", c.Space)
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/spaces"
 )
 
 // places checks what the arguments name. With --all, the first one is the stream and the second one the payload.
@@ -41,7 +42,7 @@ func (c *sendCmd) sendAll(ctx context.Context, io streams, client *settle.Client
 		fmt.Fprintf(io.err, "the id is %s: repeat the command with --id %s to go on after an error\n", e.ID, e.ID)
 	}
 	last := 0
-	sent, err := client.SendAll(ctx, to, e, func(p settle.SentAll) {
+	sent, err := spaces.Send(ctx, client, to, e, func(p spaces.Sent) {
 		if p.Sent/spacesPerLine > last/spacesPerLine {
 			last = p.Sent
 			fmt.Fprintf(io.err, "%d of %d\n", p.Sent, p.Spaces)
@@ -65,8 +66,8 @@ func (c *sendCmd) sendAll(ctx context.Context, io streams, client *settle.Client
 // spacesPerLine is how many spaces a line of progress is about.
 const spacesPerLine = 1000
 
-func (c *sendCmd) awaitAll(ctx context.Context, io streams, client *settle.Client, to settle.Spaces, id settle.EventID) error {
-	ended, err := client.AwaitAll(ctx, to, c.Stream, id, nil)
+func (c *sendCmd) awaitAll(ctx context.Context, io streams, client *settle.Client, to model.Spaces, id settle.EventID) error {
+	ended, err := spaces.Await(ctx, client, to, c.Stream, id, nil)
 	if c.JSON {
 		if err := printLine(io.out, map[string]any{"event": id, "spaces": ended.Spaces, "outcomes": ended.Outcomes}); err != nil {
 			return err
@@ -78,7 +79,7 @@ func (c *sendCmd) awaitAll(ctx context.Context, io streams, client *settle.Clien
 		}
 		fmt.Fprintf(io.out, "%s: %s\n", display.Count(ended.Spaces, "space"), strings.Join(parts, ", "))
 	}
-	for _, bad := range ended.Bad {
+	for _, bad := range ended.Failures {
 		fmt.Fprintf(io.err, "%s: %s\n", bad.Space, bad.Reason)
 	}
 	switch bad := ended.Spaces - ended.Outcomes[model.Handled]; {

@@ -191,7 +191,7 @@ func (c *Caller) redirect(to *http.Request, via []*http.Request) error {
 
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// ownHeaders belong to the protocol, or say who is asking.
+// ownHeaders belong to the protocol, or name the one that asks.
 var ownHeaders = []string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Te", "Trailer", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection", "Accept-Encoding", "Expect"}
 
 // Do makes the request of a task: {"url": ..., "method": "GET", "headers": {...}, "body": VALUE}. The result is {"status": 200, "headers": {...}, "body": VALUE}, with
@@ -318,7 +318,7 @@ func answer(a *http.Response, body []byte) (model.Value, error) {
 	case isJSON:
 		var err error
 		if v, err = model.ParseValue(bytes.TrimSpace(body)); err != nil {
-			return v, failed(AnswerError, "the answer is no JSON, which it says that it is: %v", err)
+			return v, failed(AnswerError, "the answer has the type of JSON and is none: %v", err)
 		}
 	case !utf8.Valid(body):
 		return v, failed(AnswerError, "the answer, of type %.100q, is neither JSON nor text", kind)

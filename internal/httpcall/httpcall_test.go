@@ -85,7 +85,7 @@ func TestDo_AsksAndReturnsAValue(t *testing.T) {
 		`{"url":"/json","method":"POST","body":{"cents":5},"headers":{"X-Secret":"s","idempotency-key":"mine"}}`: `200 {"got":"{\"cents\":5}","key":"mine","method":"POST","secret":"s","type":"application/json"}`,
 		`{"url":"/json","method":"PUT","body":"text"}`:                                                           `200 {"got":"text","key":"order-17","method":"PUT","secret":"","type":"text/plain; charset=utf-8"}`,
 		`{"url":"/text"}`:                        `404 "nothing here"`,
-		`{"url":"/wrong"}`:                       "AnswerError: the answer is no JSON",
+		`{"url":"/wrong"}`:                       "AnswerError: the answer has the type of JSON",
 		`{"url":"/bytes"}`:                       "AnswerError: ",
 		`{"url":"/large"}`:                       "AnswerError: the answer has more than 131072 bytes",
 		`{"url":"/busy"}`:                        "StatusError: 503: later",
