@@ -103,7 +103,8 @@ func spacesOfKey(key string) (string, error) {
 
 // Matches reports whether a rule applies to a space.
 func (r *Rule) Matches(space string) bool {
-	return model.MatchesPattern(r.Spaces, space)
+	prefix, starred := strings.CutSuffix(r.Spaces, "*")
+	return r.Spaces == space || starred && strings.HasPrefix(space, prefix)
 }
 
 // Exact reports whether the rule applies to one space only.

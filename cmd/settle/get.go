@@ -27,7 +27,7 @@ type getCmd struct {
 	At        *uint64       `help:"Print the document as it was at this revision (a log sequence), as far back as the log reaches." placeholder:"REVISION"`
 	Verbose   bool          `short:"v" help:"Print the revision before the value."`
 	JSON      bool          `name:"json" help:"Print a JSON object for each document, with its revision and its full value."`
-	Prefix    string        `help:"List the documents whose names begin with this."`
+	Begin     string        `help:"List the documents whose names begin with this." placeholder:"TEXT"`
 	After     string        `help:"List those behind this name." placeholder:"NAME"`
 	Limit     int           `help:"List so many at most. Default: all."`
 	Desc      bool          `help:"List the last ones first."`
@@ -98,8 +98,8 @@ func (c *getCmd) check() error {
 	if err == nil && c.At != nil && c.Doc == "" {
 		err = errors.New("--at needs the name of a document")
 	}
-	if err == nil && c.Doc != "" && (c.Prefix != "" || c.selected() != model.Page{}) {
-		err = errors.New("--prefix, --after, --limit and --desc list documents; leave the name of the document out")
+	if err == nil && c.Doc != "" && (c.Begin != "" || c.selected() != model.Page{}) {
+		err = errors.New("--begin, --after, --limit and --desc list documents; leave the name of the document out")
 	}
 	if err == nil {
 		err = c.selected().Check()

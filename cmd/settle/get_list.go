@@ -71,7 +71,7 @@ func exists(ctx context.Context, b *bus.Bus, space string) (bool, error) {
 
 // page returns the lines that are to be listed. hidden is how many of runs of workflows are not.
 func (c *getCmd) page(lines []documentLine) (_ []documentLine, hidden int) {
-	lines = slices.DeleteFunc(lines, func(l documentLine) bool { return !strings.HasPrefix(l.Document, c.Prefix) })
+	lines = slices.DeleteFunc(lines, func(l documentLine) bool { return !strings.HasPrefix(l.Document, c.Begin) })
 	if own := len(lines); !c.JSON && !c.All {
 		lines = slices.DeleteFunc(lines, func(l documentLine) bool { return runs.IsInternal(l.Document) })
 		hidden = own - len(lines)
@@ -129,7 +129,7 @@ func derivedBy(ctx context.Context, b *bus.Bus, space string) (docs []string) {
 }
 
 func (c *getCmd) print(io streams, lines []documentLine, hidden int) {
-	if len(lines) == 0 && (c.Prefix != "" || c.selected() != model.Page{}) {
+	if len(lines) == 0 && (c.Begin != "" || c.selected() != model.Page{}) {
 		fmt.Fprintf(io.out, "space %s has no documents there\n", c.Space)
 		return
 	}

@@ -41,7 +41,7 @@ func TestGet_WithoutADocumentListsWhatASpaceHas(t *testing.T) {
 		t.Errorf("one as JSON: %s", out)
 	}
 	want(t, 1, "`settle get alice` lists those that it has", "get", "alice", "itmes")
-	if out := want(t, 0, "total", "get", "alice", "--prefix", "to"); strings.Contains(out, "items") {
+	if out := want(t, 0, "total", "get", "alice", "--begin", "to"); strings.Contains(out, "items") {
 		t.Errorf("by prefix: %s", out)
 	}
 	if out := want(t, 0, "total", "get", "alice", "--desc", "--limit", "1"); strings.Contains(out, "items") {
@@ -50,8 +50,8 @@ func TestGet_WithoutADocumentListsWhatASpaceHas(t *testing.T) {
 	if out := want(t, 0, "total", "get", "alice", "--after", "items"); strings.Contains(out, "{") {
 		t.Errorf("those behind: %s", out)
 	}
-	want(t, 0, "has no documents there", "get", "alice", "--prefix", "x")
-	want(t, 2, "leave the name of the document out", "get", "alice", "items", "--prefix", "x")
+	want(t, 0, "has no documents there", "get", "alice", "--begin", "x")
+	want(t, 2, "leave the name of the document out", "get", "alice", "items", "--begin", "x")
 	want(t, 2, "the limit of a page is -1", "get", "alice", "--limit", "-1")
 }
 
