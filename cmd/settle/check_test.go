@@ -8,12 +8,12 @@ func TestCheck_ReportsAllMistakesOnce(t *testing.T) {
 	dir := t.TempDir()
 	file(t, dir, "lib.star", "def shared():\n    return nosuch1 + nosuch2\n")
 	file(t, dir, "one.star", "load(\"lib.star\", \"shared\")\ntotal = cell(\"total\", 0)\n\ndef add(e):\n    total += e\n\nhandle(\"add\", add)\n")
-	file(t, dir, "two.star", "load(\"lib.star\", \"shared\")\nhandle(\"a\", nosuch3)\nhandle(\"b\", print)\nhandle(\"c\", nosuch4)\nhandle(\"d\", nosuch5)\n")
+	file(t, dir, "two.star", "load(\"lib.star\", \"shared\")\nhandle(\"a\", nosuch3)\nhandle(\"c\", nosuch4)\nhandle(\"d\", nosuch5)\n")
 	file(t, dir, "two_test.star", "def test_x():\n    sendd(\"a\")\n")
 	out := want(t, 1, "lib.star:2:12: undefined: nosuch1 | lib.star:2:22: undefined: nosuch2 | "+
 		"one.star:5:11: total += ... would make a variable of this function; to change the document, write total.set(total + ...) | "+
-		"two.star:2:13: undefined: nosuch3 | two.star:3:13: undefined: print: there is no print; use log(...) | two.star:4:13: undefined: nosuch4 | two.star:5:13: undefined: nosuch5 | "+
-		"two_test.star:2:5: undefined: sendd | 8 mistakes in 3 files", "check", dir)
+		"two.star:2:13: undefined: nosuch3 | two.star:3:13: undefined: nosuch4 | two.star:4:13: undefined: nosuch5 | "+
+		"two_test.star:2:5: undefined: sendd | 7 mistakes in 3 files", "check", dir)
 	if out == "" {
 		t.Error("nothing is printed")
 	}

@@ -52,7 +52,7 @@ func TestGet_WithoutADocumentListsWhatASpaceHas(t *testing.T) {
 	}
 	want(t, 0, "has no documents there", "get", "alice", "--begin", "x")
 	want(t, 2, "leave the name of the document out", "get", "alice", "items", "--begin", "x")
-	want(t, 2, "the limit of a page is -1", "get", "alice", "--limit", "-1")
+	want(t, 2, "the limit of a page is -1", "get", "alice", "--limit=-1")
 }
 
 // Values may be long, but lines are cut to the width of the terminal.

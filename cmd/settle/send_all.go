@@ -52,7 +52,7 @@ func (c *sendCmd) sendAll(ctx context.Context, io streams, client *settle.Client
 		return usageIfName(err)
 	}
 	if c.JSON && c.Wait == "none" {
-		return printLine(io.out, map[string]any{"event": e.ID, "spaces": sent.Spaces, "before": sent.Before})
+		return printLine(io.out, map[string]any{"event": e.ID.String(), "spaces": sent.Spaces, "before": sent.Before})
 	}
 	if !c.JSON {
 		fmt.Fprintf(io.out, "%s: stored for %s, %d of which had it before\n", e.ID, display.Count(sent.Spaces, "space"), sent.Before)
@@ -69,7 +69,7 @@ const spacesPerLine = 1000
 func (c *sendCmd) awaitAll(ctx context.Context, io streams, client *settle.Client, to model.Spaces, id settle.EventID) error {
 	ended, err := spaces.Await(ctx, client, to, c.Stream, id, nil)
 	if c.JSON {
-		if err := printLine(io.out, map[string]any{"event": id, "spaces": ended.Spaces, "outcomes": ended.Outcomes}); err != nil {
+		if err := printLine(io.out, map[string]any{"event": id.String(), "spaces": ended.Spaces, "outcomes": ended.Outcomes}); err != nil {
 			return err
 		}
 	} else {
