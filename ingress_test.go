@@ -200,7 +200,7 @@ func TestIngress_AnEventForAllSpacesOfAPattern(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.query, got, c.want)
 		}
 	}
-	if got := post("lot-2/streams/add?wait=receipt&timeout=1m", "", "last", "0"); !strings.Contains(got, `"result":6`) {
+	if got := post("lot-2/streams/add?wait=receipt&timeout=1m", "", "last", "0"); !strings.Contains(got, `"result":3`) {
 		t.Errorf("at the end: %s", got)
 	}
 }
