@@ -127,6 +127,13 @@ func (a Action[In, Out]) strict(p *Program) {
 	}
 }
 
+// AttemptOf returns the space and the key of the task that the function of Perform works on, and the number of the attempt, from its
+// context. The key is unique in its space; tasks.Attempt.UniqueKey is one for a service that serves other spaces, too.
+func (a Action[In, Out]) AttemptOf(ctx context.Context) tasks.Attempt {
+	of, _ := tasks.AttemptOf(ctx)
+	return of
+}
+
 // encodeResult encodes a task's result. A result that cannot be encoded is a permanent error.
 func encodeResult[T any](s *codec.Codec[T], out T) (Value, error) {
 	v, err := encode(s, out)
@@ -209,6 +216,38 @@ func (a Action[In, Out]) All(from Reader) iter.Seq[Task[In, Out]] {
 			if t := a.read(from, key, entry); from.Err() != nil || !yield(t) {
 				return
 			}
+		}
+	}
+}
+
+// WatchPending iterates over the pending tasks of a space, from any process: those that there are, then each that is started, until ctx
+// ends. It is for programs that perform tasks without being performers, as those of an action that is remote.Watched, and report their ends with Complete
+// and Fail. It neither loads the space nor keeps anything to itself: two processes that watch get each task both. After an error it has to be called
+// again, and begins anew.
+func (a Action[In, Out]) WatchPending(ctx context.Context, in Space) iter.Seq2[Task[In, Out], error] {
+	return func(yield func(Task[In, Out], error) bool) {
+		known := map[string]int64{} // the start of the key, by key
+		for u, err := range in.WatchStored(ctx, a.name) {
+			if err != nil {
+				yield(Task[In, Out]{}, err)
+				return
+			}
+			pending := map[string]int64{}
+			for key, entry := range u.Value.At(space.PathOfTask("")[:1]).All() {
+				t := space.TaskOf(key, entry)
+				if t.State != space.TaskPending {
+					continue
+				}
+				pending[key] = t.N
+				if n, is := known[key]; is && n == t.N {
+					continue
+				}
+				task, err := a.decode(t)
+				if !yield(task, err) || err != nil {
+					return
+				}
+			}
+			known = pending
 		}
 	}
 }

@@ -46,7 +46,7 @@ func posts(t *testing.T, web gateway.Config) func(path, token, key, body string)
 	})
 	return func(path, token, key, body string) string {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+web.Addr+"/v1/spaces/"+path, strings.NewReader(body))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+web.Addr+strings.Replace("/v1/spaces/"+path, "/spaces/../", "/", 1), strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,6 +56,9 @@ func posts(t *testing.T, web gateway.Config) func(path, token, key, body string)
 		}
 		if key != "" {
 			r.Header.Set("Idempotency-Key", key)
+		}
+		if key == "GET" { // no event
+			r.Method, r.Body = http.MethodGet, nil
 		}
 		a, err := client.Do(r)
 		if err != nil {
@@ -155,5 +158,49 @@ func TestIngress_ThePrincipalComesFromTheToken(t *testing.T) {
 	}
 	if got := post("s/streams/add", "token of alice", "order-17", "1"); !strings.HasPrefix(got, "403 ") {
 		t.Errorf("another stream: %s", got)
+	}
+}
+
+// The documents of a space are listed by prefix, in order and in pages.
+func TestIngress_ListsDocuments(t *testing.T) {
+	post := posts(t, gateway.Config{})
+	if got := post("s/streams/add?wait=receipt&timeout=1m", "", "e1", "1"); !strings.Contains(got, "handled") {
+		t.Fatal(got)
+	}
+	for query, want := range map[string]string{ // any order: each on its own
+		"": `"document":"n","revision":`, "?prefix=n&limit=1": `"value":1}]}`, "?prefix=x": `200 {"documents":[]}`, "?after=n&order=asc": `200 {"documents":[]}`,
+		"?limit=0": "400 ", "?order=up": "400 ", "?colour=red": "400 ", "?prefix=a%20b": "400 ",
+	} {
+		if got := post("s/documents"+query, "", "GET", ""); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	if got := post("nosuch/documents", "", "GET", ""); got != `200 {"documents":[]}` {
+		t.Errorf("a space that does not exist: %s", got)
+	}
+}
+
+// An event over HTTP is stored for every space of a pattern, once under its key.
+func TestIngress_AnEventForAllSpacesOfAPattern(t *testing.T) {
+	post := posts(t, gateway.Config{})
+	for _, space := range []string{"lot-1", "lot-2", "other"} {
+		if got := post(space+"/streams/add?wait=receipt&timeout=1m", "", "e1", "1"); !strings.Contains(got, "handled") {
+			t.Fatal(got)
+		}
+	}
+	for _, c := range []struct{ query, key, body, want string }{
+		{"add?spaces=lot-*", "m-1", "5", `200 {"event":"m-1","sent":2,"before":0}`},
+		{"add?spaces=lot-*", "m-1", "5", `200 {"event":"m-1","sent":2,"before":2}`},
+		{"add?spaces=lot-*&from=lot-1", "m-1", "5", `200 {"event":"m-1","sent":1,"before":1}`},
+		{"add?spaces=lot-*", "m-1", "6", `"refused":["lot-1: event m-1`},
+		{"nosuch?spaces=*", "m-2", "5", `"refused":["lot-1: the program of space lot-1 has no handler`},
+		{"add?spaces=lot-*", "", "5", "400 "}, {"add?spaces=lot", "m-3", "5", "400 "}, {"add", "m-3", "5", "400 "}, {"add?spaces=*&wait=receipt", "m-3", "5", "400 "},
+	} {
+		if got := post("../streams/"+c.query, "", c.key, c.body); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s, want %s", c.query, got, c.want)
+		}
+	}
+	if got := post("lot-2/streams/add?wait=receipt&timeout=1m", "", "last", "0"); !strings.Contains(got, `"result":3`) {
+		t.Errorf("at the end: %s", got)
 	}
 }

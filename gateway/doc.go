@@ -3,6 +3,8 @@
 //	GET  /v1/spaces/{space}/documents/{document}        at the head of the log
 //	GET  /v1/spaces/{space}/documents/{document}/watch  then the newest value, after each change that the client keeps up with (text/event-stream)
 //	POST /v1/spaces/{space}/streams/{stream}            stores an event, with the body as its payload
+//	POST /v1/streams/{stream}?spaces={pattern}          stores an event for all spaces of a pattern
+//	GET  /v1/spaces/{space}/documents                   lists documents
 //	GET  /v1/runs                                       finds runs of workflows, in one space or several
 //
 // and it answers questions about spaces:
@@ -81,6 +83,27 @@
 // longer than 30 s, it answers with 503 or 504.
 //
 // An answer shows values of many documents, so that the caller needs the right to read all of the space: the pattern SPACE/*, or */* for /v1/top.
+//
+// # Events for all spaces of a pattern
+//
+// POST /v1/streams/migrate?spaces=lot-* stores the event for each of the first 1000 spaces whose names match, once under the Idempotency-Key, which has to be there:
+//
+//	200 {"event":"migrate-2","sent":1000,"before":0,"next":"lot-1789"}
+//
+// The parameter from, with the next of an answer, goes on; without a next, all have it. A request can be repeated. Spaces that the caller may not send to, and those whose
+// program refuses the event, are listed under refused, with the reason.
+//
+// # Lists of documents
+//
+// GET /v1/spaces/shop/documents?prefix=order-&after=order-17&limit=100&order=desc lists documents of a space as they are in the log, in
+// the order of their names:
+//
+//	200 {"documents":[{"document":"order-16","revision":41,"value":{"cents":1250}}],"next":"order-16"}
+//
+// All parameters are optional; limit is 100, at most 1000, and order is asc or desc. The parameter after, with the next of an answer, gets
+// the page behind it; without a next, the page is the last one. "derived":true marks documents that are known to be derived: they have
+// the value from when they were last observed. Documents that the caller may not read are left out, and a space that does not exist has none. A
+// worker answers four lists and searches at a time; beyond that the answer is 429.
 //
 // # Runs
 //

@@ -201,9 +201,18 @@ func (g *Gateway) handler(waits context.Context, source Source, ingress Ingress)
 	if g.cfg.Pages != nil {
 		mux.Handle("/", g.pages(waits))
 	}
+	h.searching = make(chan struct{}, searches)
 	if f, is := ingress.(RunFinder); is {
-		h.finder, h.searching = f, make(chan struct{}, searches)
+		h.finder = f
 		mux.HandleFunc("GET /v1/runs", h.runs)
+	}
+	if f, is := ingress.(SpaceFinder); is {
+		h.spaces = f
+		mux.HandleFunc("POST /v1/streams/{stream}", h.sendAll)
+	}
+	if l, is := ingress.(DocumentLister); is {
+		h.lister = l
+		mux.HandleFunc("GET /v1/spaces/{space}/documents", h.documents)
 	}
 	return g.guard(mux)
 }

@@ -21,8 +21,10 @@ type handler struct {
 	ingress      Ingress         // nil if events are not taken
 	waits        context.Context // ends when requests are no longer to wait for receipts
 	writeTimeout time.Duration
-	finder       RunFinder     // nil if runs are not searched
-	searching    chan struct{} // has an element for each search
+	finder       RunFinder      // nil if runs are not searched
+	lister       DocumentLister // nil if documents are not listed
+	spaces       SpaceFinder    // nil if no event is sent to all spaces of a pattern
+	searching    chan struct{}  // has an element for each search
 }
 
 // get answers with a document.

@@ -26,20 +26,26 @@ const (
 
 // runs answers a search of runs.
 func (h handler) runs(w http.ResponseWriter, r *http.Request) {
+	h.search(w, r, func(ctx context.Context, c *caller) (any, error) {
+		return h.finder.FindRuns(ctx, r.URL.Query(), func(space, document string) bool { return c.mayRead(space, document) == "" })
+	})
+}
+
+// search answers a request that may read many documents.
+func (h handler) search(w http.ResponseWriter, r *http.Request, find func(ctx context.Context, c *caller) (any, error)) {
 	limited(w, r, "", false, func() {
 		select {
 		case h.searching <- struct{}{}:
 			defer func() { <-h.searching }()
 		default:
 			w.Header().Set("Retry-After", "1")
-			fail(w, http.StatusTooManyRequests, "this worker answers other searches of runs at the moment")
+			fail(w, http.StatusTooManyRequests, "this worker answers other searches at the moment")
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), searchTime)
 		defer cancel()
 		defer context.AfterFunc(h.waits, cancel)()
-		c := callerOf(r)
-		answer, err := h.finder.FindRuns(ctx, r.URL.Query(), func(space, document string) bool { return c.mayRead(space, document) == "" })
+		answer, err := find(ctx, callerOf(r))
 		if err != nil && ctx.Err() != nil {
 			err = &model.ServiceError{Code: model.CodeUnavailable, Text: "the search has taken too long; name fewer spaces"}
 		}

@@ -21,6 +21,9 @@ type PartitionReader interface {
 	LogTail(ctx context.Context, partition, n int) ([]model.LogEntry, error)
 	// LogSpaces returns the spaces of a partition with more than one commit in the log, sorted.
 	LogSpaces(ctx context.Context, partition int) ([]string, error)
+	// Spaces returns the spaces with a commit in the log, sorted. It asks the leaders, and may miss the newest. If logs are missing,
+	// it returns the spaces of the other partitions, and the error is model.ErrNoStream.
+	Spaces(ctx context.Context) ([]string, error)
 	// FollowLane delivers the events in the lane of a partition after a sequence. Some may belong to spaces
 	// of another partition, because any client can publish there.
 	FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error

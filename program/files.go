@@ -40,28 +40,36 @@ func Read(name, file string) (Source, error) {
 // readLoaded adds the files that a file loads, recursively.
 func readLoaded(dir fs.FS, files map[string]string, of string) error {
 	for _, name := range loads(of, files[of]) {
-		if _, there := files[name]; there || !fs.ValidPath(name) {
-			continue
-		}
-		text, err := fs.ReadFile(dir, name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		files[name] = string(text)
-		if err := readLoaded(dir, files, name); err != nil {
+		if err := readFile(dir, files, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// readFile adds a file, if there is one and it was not added before, and those that it loads.
+func readFile(dir fs.FS, files map[string]string, name string) error {
+	if _, there := files[name]; there || !fs.ValidPath(name) {
+		return nil
+	}
+	text, err := fs.ReadFile(dir, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	files[name] = string(text)
+	return readLoaded(dir, files, name)
+}
+
+// fileOptions is the dialect, as far as parsing needs it.
+var fileOptions = &syntax.FileOptions{Set: true, TopLevelControl: true, While: true}
+
 // loads returns the names that a file loads from; none if it cannot be parsed, which compiling
 // reports.
 func loads(name, text string) (names []string) {
-	f, err := (&syntax.FileOptions{Set: true, TopLevelControl: true}).Parse(name, text, 0)
+	f, err := fileOptions.Parse(name, text, 0)
 	if err != nil {
 		return nil
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"go.starlark.net/syntax"
 )
 
 // ReadTests reads a test file together with the program under test and the files that either loads,
@@ -31,7 +33,39 @@ func ReadTests(file string) (s Source, test string, err error) {
 		return s, test, err
 	}
 	s.Files[test] = string(text)
-	return s, test, readLoaded(os.DirFS(filepath.Clean(dir)), s.Files, test)
+	beside := os.DirFS(filepath.Clean(dir))
+	err = readLoaded(beside, s.Files, test)
+	for _, name := range programsOf(test, string(text)) {
+		err = errors.Join(err, readFile(beside, s.Files, name))
+	}
+	return s, test, err
+}
+
+// programsOf returns the files of the programs that a file of tests names: program("house*", "house.star").
+func programsOf(name, text string) (files []string) {
+	f, err := fileOptions.Parse(name, text, 0)
+	if err != nil {
+		return nil
+	}
+	syntax.Walk(f, func(n syntax.Node) bool {
+		call, is := n.(*syntax.CallExpr)
+		if !is {
+			return true
+		}
+		if fn, is := call.Fn.(*syntax.Ident); !is || fn.Name != "program" {
+			return true
+		}
+		for _, arg := range call.Args {
+			if named, is := arg.(*syntax.BinaryExpr); is && named.Op == syntax.EQ {
+				arg = named.Y
+			}
+			if lit, is := arg.(*syntax.Literal); is && lit.Token == syntax.STRING && strings.HasSuffix(lit.Value.(string), Extension) {
+				files = append(files, lit.Value.(string))
+			}
+		}
+		return true
+	})
+	return files
 }
 
 // programOf returns the program file whose name is the longest prefix of the stem that ends at an

@@ -8,6 +8,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker/tasks"
 )
 
 // A world performs no task and fetches no input by itself. A test reports the end of a task, as an
@@ -126,7 +127,7 @@ func (w *World) Perform() (attempts int) {
 // attempt makes one attempt at a task, and reports its end.
 func (s *Space) attempt(a *space.ActionSpec, t space.Task) {
 	s.w.t.Helper()
-	out, err := a.Performer.Attempt(context.Background(), t.Key, t.In, func(error) {})
+	out, err := a.Performer.Attempt(tasks.WithAttempt(context.Background(), tasks.Attempt{Space: s.Space(), Action: a.Name, Key: t.Key, Number: t.Attempts + 1}), t.Key, t.In, func(error) {})
 	c := a.Performer.Completion(&t, out, err)
 	rc, ok := s.send(a.Name, "", c.Value(), time.Time{})
 	mustBeHandled(s, a.Name, rc, ok)

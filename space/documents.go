@@ -18,6 +18,8 @@ type documents struct {
 	away    []*doc
 	pending int
 	leaving []*doc // see dropUnused
+	// listings are the records of lists of documents, which are in docs, too.
+	listings []*doc
 	// tasks are the documents of single tasks that exist, by name.
 	tasks map[string]*doc
 	// trails has the trails of the documents whose values follow from other spaces.
@@ -63,7 +65,7 @@ func (ds *documents) lookup(key docKey) *doc {
 // ensureDoc returns the record of a document, creating it if necessary. It validates each name once, because
 // user code may make up names.
 func (ds *documents) ensureDoc(key docKey) (*doc, error) {
-	if d := ds.lookup(key); d != nil {
+	if d := ds.lookup(key); d != nil && !key.isListing() {
 		return d, nil
 	}
 	if err := model.CheckName("document", key.doc); err != nil {
@@ -154,6 +156,7 @@ func (ds *documents) dropUnused() {
 		case d.inUse():
 		case d.key.space == "":
 			delete(ds.docs, d.key.doc)
+			ds.dropListing(d)
 			ds.setTrail(d, nil)
 		default:
 			delete(ds.far, d.key)
@@ -179,7 +182,7 @@ func (ds *documents) setTrail(d *doc, t *model.Trail) {
 
 // inUse reports whether the record holds anything that a new one would not.
 func (d *doc) inUse() bool {
-	here := d.key.space == "" && !d.value.IsAbsent()
+	here := d.key.space == "" && !d.value.IsAbsent() && !d.key.isListing()
 	return here || d.followed || d.refs > 0 || len(d.readers) > 0 || d.writer != nil || len(d.others) > 0
 }
 

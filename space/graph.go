@@ -159,6 +159,7 @@ func (g *graph) wire(n *node) error {
 		n.own = surface{node: n, doc: d}
 		d.writer = &n.own
 		g.surfaceAdded(&n.own)
+		g.rewritten(d)
 	}
 	for _, a := range slices.Concat(spec.Writes, spec.Envelope) {
 		if err := g.addSurface(n, a); err != nil {
@@ -190,6 +191,7 @@ func (g *graph) addSurface(n *node, a Address) error {
 		n.ext().outputs = append(n.more.outputs, s)
 	}
 	g.surfaceAdded(s)
+	g.rewritten(d)
 	return nil
 }
 
@@ -269,6 +271,7 @@ func (g *graph) dropSurface(s *surface) {
 			g.orderDep(d)
 		}
 	}
+	g.rewritten(s.doc)
 }
 
 func (g *graph) leaveParent(n *node) {

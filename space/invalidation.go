@@ -82,6 +82,9 @@ func (c *changes) apply(d *doc, after model.Value) {
 	} else {
 		c.scan(d, before)
 	}
+	if len(c.documents.listings) > 0 && before.IsAbsent() != after.IsAbsent() {
+		c.relist(d)
+	}
 }
 
 // scan tests each reader of a document that has few.

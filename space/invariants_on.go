@@ -59,6 +59,12 @@ func (v *invariants) overlay(g *graph, l *ledger.Ledger) {
 		if d.isVolatile() {
 			continue
 		}
+		if d.key.isListing() {
+			if want := g.list(id); !model.Equal(d.value, want) {
+				violated("I1", "listing %s shows %s; the documents say %s", id, d.value, want)
+			}
+			continue
+		}
 		want := l.Value(id)
 		if !model.Equal(d.value, want) {
 			violated("I7", "document %s shows %s; the log and the undecided transactions say %s", id, d.value, want)

@@ -179,7 +179,7 @@ func (all *observations) restore(n *node, o *Observation) ([]*dep, Status) {
 	records := make([]dep, len(o.Reads))
 	for i := range o.Reads {
 		r := &o.Reads[i]
-		d, err := all.graph.ensureDoc(docKey{r.Space, r.Doc})
+		d, err := all.graph.ensureRead(docKey{r.Space, r.Doc})
 		if err != nil {
 			return nil, status
 		}
@@ -202,7 +202,7 @@ func (all *observations) restore(n *node, o *Observation) ([]*dep, Status) {
 // mayDiffer reports whether a document may differ from its state at basis. The age of an absent document is
 // unknown, since deletions are forgotten in the end.
 func (all *observations) mayDiffer(d *doc, basis uint64) bool {
-	if d.value.IsAbsent() {
+	if d.value.IsAbsent() || d.key.isListing() {
 		return true // comparing it is cheap
 	}
 	differs := all.ledger.Replica().Doc(d.key.doc).Seq > basis || d.isVolatile() || all.ledger.Holds(d.key.doc)

@@ -25,6 +25,9 @@ func (o *overlay) current(d *doc) model.Value {
 	if i := o.place(d); i >= 0 {
 		return o.after[i].value
 	}
+	if len(o.after) > 0 && d.key.isListing() {
+		return o.listing(d)
+	}
 	if o.derived != nil {
 		if v, ok := o.derived[d]; ok {
 			return v

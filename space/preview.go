@@ -55,7 +55,9 @@ func (t *transaction) derive(d *doc, path model.Path, shallow bool) {
 
 // hasReadersOfWrites reports whether any node reads a document that the transaction has written.
 func (t *transaction) hasReadersOfWrites() bool {
-	return slices.ContainsFunc(t.after, func(w docValue) bool { return len(w.doc.readers) > 0 })
+	return slices.ContainsFunc(t.after, func(w docValue) bool {
+		return len(w.doc.readers) > 0 || t.graph.hasListingReaders(w.doc.key.doc)
+	})
 }
 
 // follow brings what a node writes at a surface in line with the handler's writes. That can be had of outputs

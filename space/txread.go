@@ -152,10 +152,10 @@ func (t *transaction) present(d *doc, how reading) *doc {
 // remember creates the record of a document at its first mention, except when a handler merely reads a
 // document of its own space.
 func (t *transaction) remember(key docKey) *doc {
-	if t.node == nil && key.space == "" {
+	if t.node == nil && key.space == "" && !key.isListing() {
 		return nil
 	}
-	d, err := t.graph.ensureDoc(key)
+	d, err := t.graph.ensureRead(key)
 	if err != nil {
 		t.fail(err)
 	}

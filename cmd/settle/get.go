@@ -27,6 +27,10 @@ type getCmd struct {
 	At        *uint64       `help:"Print the document as it was at this revision (a log sequence), as far back as the log reaches." placeholder:"REVISION"`
 	Verbose   bool          `short:"v" help:"Print the revision before the value."`
 	JSON      bool          `name:"json" help:"Print a JSON object for each document, with its revision and its full value."`
+	Begin     string        `help:"List the documents whose names begin with this." placeholder:"TEXT"`
+	After     string        `help:"List those behind this name." placeholder:"NAME"`
+	Limit     int           `help:"List so many at most. Default: all."`
+	Desc      bool          `help:"List the last ones first."`
 	All       bool          `help:"List the documents, too, in which runs of workflows keep their steps and their graphs. With --json they are listed in any case."`
 }
 
@@ -94,6 +98,12 @@ func (c *getCmd) check() error {
 	if err == nil && c.At != nil && c.Doc == "" {
 		err = errors.New("--at needs the name of a document")
 	}
+	if err == nil && c.Doc != "" && (c.Begin != "" || c.selected() != model.Page{}) {
+		err = errors.New("--begin, --after, --limit and --desc list documents; leave the name of the document out")
+	}
+	if err == nil {
+		err = c.selected().Check()
+	}
 	if err == nil && c.Doc != "" {
 		err = model.CheckName("document", c.Doc)
 	}
@@ -128,4 +138,9 @@ func (c *getCmd) read(ctx context.Context, b *bus.Bus, client *settle.Client) (v
 		v, err = model.ParseValue(a.Value)
 	}
 	return v, a.Revision, a.Stale, err
+}
+
+// selected returns the page that is listed.
+func (c *getCmd) selected() model.Page {
+	return model.Page{After: c.After, Limit: c.Limit, Descending: c.Desc}
 }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/display"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/runs"
@@ -26,13 +28,9 @@ func (c *getCmd) list(ctx context.Context, io streams, b *bus.Bus) error {
 	case all.Seq == 0:
 		return noSpace(c.Space)
 	}
-	lines := c.documents(all, append(all.Derived, derivedBy(ctx, b, c.Space)...))
+	lines, hidden := c.page(c.documents(all, append(all.Derived, derivedBy(ctx, b, c.Space)...)))
 	if !c.JSON {
-		own := len(lines)
-		if !c.All {
-			lines = slices.DeleteFunc(lines, func(l documentLine) bool { return runs.IsInternal(l.Document) })
-		}
-		c.print(io, lines, own-len(lines))
+		c.print(io, lines, hidden)
 		return nil
 	}
 	for i := range lines {
@@ -69,6 +67,25 @@ func exists(ctx context.Context, b *bus.Bus, space string) (bool, error) {
 	}
 	waiting, err := b.ReadLane(ctx, space, 0, 1)
 	return len(waiting) > 0, err
+}
+
+// page returns the lines that are to be listed. hidden is how many of runs of workflows are not.
+func (c *getCmd) page(lines []documentLine) (_ []documentLine, hidden int) {
+	lines = slices.DeleteFunc(lines, func(l documentLine) bool { return !strings.HasPrefix(l.Document, c.Begin) })
+	if own := len(lines); !c.JSON && !c.All {
+		lines = slices.DeleteFunc(lines, func(l documentLine) bool { return runs.IsInternal(l.Document) })
+		hidden = own - len(lines)
+	}
+	of := map[string]documentLine{}
+	names := make([]string, len(lines))
+	for i, l := range lines {
+		names[i], of[l.Document] = l.Document, l
+	}
+	lines = lines[:0]
+	for _, name := range c.selected().Of(names) {
+		lines = append(lines, of[name])
+	}
+	return lines, hidden
 }
 
 // documents returns the documents that a space has, and those that it would derive.
@@ -112,6 +129,10 @@ func derivedBy(ctx context.Context, b *bus.Bus, space string) (docs []string) {
 }
 
 func (c *getCmd) print(io streams, lines []documentLine, hidden int) {
+	if len(lines) == 0 && (c.Begin != "" || c.selected() != model.Page{}) {
+		fmt.Fprintf(io.out, "space %s has no documents there\n", c.Space)
+		return
+	}
 	if len(lines) == 0 {
 		fmt.Fprintf(io.out, "space %s has no documents\n", c.Space)
 		return

@@ -41,6 +41,18 @@ func TestGet_WithoutADocumentListsWhatASpaceHas(t *testing.T) {
 		t.Errorf("one as JSON: %s", out)
 	}
 	want(t, 1, "`settle get alice` lists those that it has", "get", "alice", "itmes")
+	if out := want(t, 0, "total", "get", "alice", "--begin", "to"); strings.Contains(out, "items") {
+		t.Errorf("by prefix: %s", out)
+	}
+	if out := want(t, 0, "total", "get", "alice", "--desc", "--limit", "1"); strings.Contains(out, "items") {
+		t.Errorf("the last one: %s", out)
+	}
+	if out := want(t, 0, "total", "get", "alice", "--after", "items"); strings.Contains(out, "{") {
+		t.Errorf("those behind: %s", out)
+	}
+	want(t, 0, "has no documents there", "get", "alice", "--begin", "x")
+	want(t, 2, "leave the name of the document out", "get", "alice", "items", "--begin", "x")
+	want(t, 2, "the limit of a page is -1", "get", "alice", "--limit=-1")
 }
 
 // Values may be long, but lines are cut to the width of the terminal.

@@ -17,7 +17,9 @@ import (
 type performCmd struct {
 	connection
 	Action  string        `arg:"" help:"An external action: one of a program in Starlark, or of External in Go."`
-	Command []string      `arg:"" help:"The command and its arguments, behind --."`
+	Command []string      `arg:"" optional:"" help:"The command and its arguments, behind --. Not with --http."`
+	HTTP    []string      `name:"http" sep:"none" help:"Make the HTTP requests that the tasks ask for, to this host: https://api.example.com, or all hosts below a domain: https://*.example.com. Can be repeated." placeholder:"HOST"`
+	Private bool          `help:"With --http: let the names of these hosts lead to addresses that are not public."`
 	Queue   string        `help:"Take the tasks of this queue, instead of those that are in none." placeholder:"NAME"`
 	Slots   int           `help:"How many commands run at the same time. Further tasks go to other performers, or wait." default:"4"`
 	Timeout time.Duration `help:"The longest time of a command, unless the task has a shorter one; 0 for no limit." default:"0s"`
@@ -37,6 +39,10 @@ attempt. A command may run twice for one task: pass the key on as the idempotenc
 descriptor 3, JSON in lines, is the progress that others see. It is killed when the task is cancelled. On Ctrl-C, tasks that have not ended
 go to other performers.
 
+With --http, no command is needed: the input is {"url": ..., "method": "GET", "headers": {...}, "body": ...}, and the result
+{"status": 200, "headers": {...}, "body": ...}. Only the named hosts are asked, redirects included; a status of 429, or of 500 or
+above, is a failed attempt. SPACE.ACTION.KEY goes along as the header Idempotency-Key.
+
 The user of the connection needs the role performer, and no other.`
 }
 
@@ -53,6 +59,19 @@ func (c *performCmd) Run(ctx context.Context, io streams) error {
 		return usage(errors.New("--slots must be at least 1"))
 	case c.Timeout < 0:
 		return usage(errors.New("--timeout must not be negative"))
+	case (len(c.Command) == 0) == (len(c.HTTP) == 0):
+		return usage(errors.New("name a command, behind --, or hosts that may be asked: --http https://api.example.com"))
+	case c.Private && len(c.HTTP) == 0:
+		return usage(errors.New("--private is for --http"))
+	}
+	do := c.perform
+	if len(c.HTTP) > 0 {
+		call, end, err := c.calls()
+		if err != nil {
+			return usage(err)
+		}
+		defer end()
+		do = call
 	}
 	at, file := c.useLocalServer()
 	log, flush, err := logOf(ctx, io, "settle-performer")
@@ -71,7 +90,7 @@ func (c *performCmd) Run(ctx context.Context, io streams) error {
 	return performer.Serve(ctx, b, performer.Config{
 		Action: c.Action, Queue: c.Queue, Slots: c.Slots, Logger: log,
 		Do: func(ctx context.Context, w *performer.Work, progress func(model.Value)) (model.Value, error) {
-			out, err := c.perform(ctx, w, progress)
+			out, err := do(ctx, w, progress)
 			what := "done"
 			if err != nil {
 				what = err.Error()
@@ -86,12 +105,8 @@ func (c *performCmd) Run(ctx context.Context, io streams) error {
 
 // perform runs the command for a task.
 func (c *performCmd) perform(ctx context.Context, w *performer.Work, progress func(model.Value)) (model.Value, error) {
-	timeout := c.Timeout
-	if w.Timeout > 0 && (timeout == 0 || w.Timeout < timeout) {
-		timeout = w.Timeout
-	}
 	x := performCommand{
-		argv: c.Command, timeout: timeout, in: w.In, progress: progress,
+		argv: c.Command, timeout: c.limit(w), in: w.In, progress: progress,
 		env: []string{
 			"SETTLE_ACTION=" + w.Action, "SETTLE_KEY=" + w.Key, "SETTLE_SPACE=" + w.Space, "SETTLE_RUN=" + w.Run, "SETTLE_ATTEMPT=" + strconv.Itoa(w.Attempt),
 		},
@@ -101,4 +116,12 @@ func (c *performCmd) perform(ctx context.Context, w *performer.Work, progress fu
 		return model.Value{}, &performer.Error{Type: failed.Type, Message: failed.Message}
 	}
 	return out, nil
+}
+
+// limit returns how long a task may take, 0 for no limit.
+func (c *performCmd) limit(w *performer.Work) time.Duration {
+	if w.Timeout > 0 && (c.Timeout == 0 || w.Timeout < c.Timeout) {
+		return w.Timeout
+	}
+	return c.Timeout
 }

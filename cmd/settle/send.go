@@ -21,9 +21,10 @@ import (
 // sendCmd is `settle send`.
 type sendCmd struct {
 	inName
-	Space   string        `arg:"" help:"The space of the event."`
-	Stream  string        `arg:"" help:"The stream of the event, which selects the handler."`
+	Space   string        `arg:"" help:"The space of the event. Not with --all."`
+	Stream  string        `arg:"" optional:"" help:"The stream of the event, which selects the handler."`
 	Payload string        `arg:"" optional:"" help:"JSON."`
+	All     string        `help:"Send the event to every space whose name matches this pattern, once under its id: settle send --all 'lot-*' STREAM JSON. Repeat the command with the id that it prints to go on after an error." placeholder:"PATTERN"`
 	ID      string        `name:"id" help:"The event's id: sending it again has no further effect. Default: a random one, which is printed." placeholder:"ID"`
 	At      time.Time     `help:"Handle it at this time: 2026-11-21T09:00:00Z." xor:"when" placeholder:"TIME"`
 	After   time.Duration `help:"Handle it after this duration: 90s, 36h." xor:"when" placeholder:"DURATION"`
@@ -56,6 +57,9 @@ func (w *waitFor) Decode(ctx *kong.DecodeContext) error {
 
 // Run sends one event.
 func (c *sendCmd) Run(ctx context.Context, io streams) error {
+	if err := c.places(); err != nil {
+		return usage(err)
+	}
 	e := settle.Outgoing{Space: c.Space, Stream: c.Stream, ID: settle.ID(c.ID)}
 	if c.ID == "" {
 		e.ID = settle.NewID()
@@ -83,12 +87,18 @@ func (c *sendCmd) Run(ctx context.Context, io streams) error {
 	defer cancel()
 	begun := false
 	n := ofSpaces(c.Space).patient(c.Timeout)
-	n.none = c.Wait == "none"
+	if c.All != "" {
+		n = need{}
+	}
+	n.none = c.Wait == "none" && c.All == ""
 	err := c.use(ctx, io, n, func(b *bus.Bus, client *settle.Client) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		begun = true
+		if c.All != "" {
+			return c.sendAll(ctx, io, client, e)
+		}
 		return c.send(ctx, io, b, client, e)
 	})
 	if err != nil && !begun && (ctx.Err() != nil || errors.Is(err, model.ErrForbidden)) {

@@ -81,6 +81,12 @@ type mirrored struct {
 // follow begins to mirror a document for a space: it is observed in its own space. The documents of
 // a space without a program are absent.
 func (w *World) follow(reader *Space, ref space.Ref) error {
+	if model.IsPattern(ref.Space) {
+		w.listings[ref.Space] = append(w.listings[ref.Space], reader)
+		w.touch(reader)
+		reader.core.Mirror(ref.Space, ref.Doc, w.listOf(ref.Space))
+		return nil
+	}
 	home, err := w.runnable(ref.Space)
 	if err != nil {
 		return err
@@ -107,6 +113,10 @@ func (w *World) follow(reader *Space, ref space.Ref) error {
 }
 
 func (w *World) unfollow(reader *Space, ref space.Ref) {
+	if model.IsPattern(ref.Space) {
+		w.listings[ref.Space] = slices.DeleteFunc(w.listings[ref.Space], func(s *Space) bool { return s == reader })
+		return
+	}
 	home := w.spaces[ref.Space]
 	if home == nil {
 		return

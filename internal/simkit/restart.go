@@ -92,6 +92,7 @@ func (w *World) Outage(d time.Duration) error {
 // Save, if any, and the log after it.
 func (w *World) Crash() error {
 	return w.do(func() error {
+		clear(w.listings)
 		for _, s := range w.order {
 			s.mirrors = map[string]*mirrored{}
 			if err := s.load(); err != nil {

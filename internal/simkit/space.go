@@ -167,6 +167,9 @@ func (s *Space) append(a *space.Append) error {
 			written = append(written, tx.Writes[j].Doc)
 			via[tx.Writes[j].Doc] = tx.Via
 		}
+		if s.makes(tx) {
+			w.exist(s)
+		}
 		if tx.Receipt != nil {
 			notices = append(notices, s.end(tx)...)
 		}

@@ -58,6 +58,10 @@ type World struct {
 	nextID     int
 	handled    int // events
 
+	// existing are the spaces that exist, sorted, and listings the readers of lists of spaces, by pattern.
+	existing []string
+	listings map[string][]*Space
+
 	problems    []Problem
 	reported    map[string]bool // see problem
 	letters     []Letter
@@ -73,7 +77,7 @@ func New(programs Programs, o Options) *World {
 	}
 	return &World{
 		programs: programs, opts: o, start: o.Start, now: o.Start,
-		spaces: map[string]*Space{}, reported: map[string]bool{}, turns: turns{mayBlock: o.Blocking},
+		spaces: map[string]*Space{}, reported: map[string]bool{}, listings: map[string][]*Space{}, turns: turns{mayBlock: o.Blocking},
 	}
 }
 

@@ -11,6 +11,8 @@ var spaceBuiltins = builtinTable{
 	"event": func(inst *instance) builtinFunc { return inst.event }, "space": func(inst *instance) builtinFunc { return inst.spaceName },
 	"log": func(inst *instance) builtinFunc { return inst.log }, "link": func(inst *instance) builtinFunc { return inst.link },
 	"follow": func(inst *instance) builtinFunc { return inst.follow }, "link_at": func(inst *instance) builtinFunc { return inst.linkAt },
+	"documents": func(inst *instance) builtinFunc { return inst.documents }, "spaces": func(inst *instance) builtinFunc { return inst.spaces },
+	"http_get": func(*instance) builtinFunc { return httpGet }, "http_post": func(*instance) builtinFunc { return httpPost },
 	"rfc3339": func(inst *instance) builtinFunc { return rfc3339 }, "time_of": func(inst *instance) builtinFunc { return timeOf },
 	"action": func(inst *instance) builtinFunc { return inst.action }, "start_task": func(inst *instance) builtinFunc { return inst.startTask },
 	"cancel_task": func(inst *instance) builtinFunc { return inst.cancelTask }, "forget_task": func(inst *instance) builtinFunc { return inst.forgetTask },

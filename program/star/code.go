@@ -26,6 +26,7 @@ type code struct {
 	predeclared func(name string) bool
 	stop        stopper
 	usage       *Usage // nil for none
+	all         bool   // all unknown names are reported
 }
 
 // file is a file of a program, compiled.
@@ -75,6 +76,9 @@ func (c *code) compileFile(name, text string) (_ *file, err error) {
 	if err := refuseWhile(tree); err != nil {
 		return nil, asError(name, err)
 	}
+	if err := refuseLocalUpdates(tree); err != nil {
+		return nil, asError(name, err)
+	}
 	bodies, err := fingerprint.Read(tree)
 	if err != nil {
 		return nil, asError(name, err)
@@ -94,7 +98,7 @@ func (c *code) compileFile(name, text string) (_ *file, err error) {
 		// For each unknown name the library searches all known names for a similar one. A few such
 		// errors are enough.
 		unknown++
-		return unknown > maxUnknown
+		return unknown > maxUnknown && (!c.all || unknown > maxChecked)
 	})
 	if err != nil {
 		return nil, asError(name, err)
@@ -102,7 +106,10 @@ func (c *code) compileFile(name, text string) (_ *file, err error) {
 	return f, nil
 }
 
-const maxUnknown = 3
+const (
+	maxUnknown = 3
+	maxChecked = 100 // for Check
+)
 
 // docOf returns the string that a block begins with.
 func docOf(stmts []syntax.Stmt) string {

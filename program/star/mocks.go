@@ -40,7 +40,7 @@ func (inst *instance) testMock(_ *starlark.Thread, b *starlark.Builtin, args sta
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(inst.test.program.space.Actions(), func(a *space.ActionSpec) bool { return a.Name == name && !a.Input }) {
+	if !inst.test.performs(name) {
 		return nil, fmt.Errorf("mock: the program has no action %q", name)
 	}
 	m := &inst.test.mocks

@@ -30,6 +30,7 @@ var testBuiltins = func() builtinTable {
 		"space": func(inst *instance) builtinFunc { return inst.testSpaceName }, "restart": func(inst *instance) builtinFunc { return inst.testRestart },
 		"replay": func(inst *instance) builtinFunc { return inst.testReplay }, "mock": func(inst *instance) builtinFunc { return inst.testMock },
 		"calls": func(inst *instance) builtinFunc { return inst.testCalls }, "failure": func(inst *instance) builtinFunc { return inst.testFailure },
+		"program":        func(inst *instance) builtinFunc { return inst.testProgram },
 		"start_workflow": func(inst *instance) builtinFunc { return inst.testStartWorkflow },
 	})
 	return table

@@ -18,6 +18,9 @@ const testSpace = "test"
 // testRun is the state of a test that runs.
 type testRun struct {
 	program *Program // that is tested
+	// others are the programs of some spaces, by the pattern of their names; compile makes one from a file.
+	others  map[string]*Program
+	compile func(file string) (*Program, error)
 	start   time.Time
 	engine  Engine
 	world   World

@@ -61,7 +61,12 @@ func RunTests(ctx context.Context, src Source, testFile string, o TestOptions) (
 	if err := tests.read(src, append(src.names(), testFile)...); err != nil {
 		return nil, err
 	}
-	inst, globals, err := instantiate(tests, testBuiltins, &testRun{engine: o.Engine})
+	x := &testRun{engine: o.Engine, others: map[string]*Program{}, compile: func(file string) (*Program, error) {
+		of := src
+		of.Name, of.Entry = strings.TrimSuffix(file, ".star"), file
+		return Compile(of, Options{Limits: o.Limits, Context: ctx})
+	}}
+	inst, globals, err := instantiate(tests, testBuiltins, x)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +88,7 @@ func (inst *instance) runTest(p *Program, fn *starlark.Function) (r TestResult) 
 	x := inst.test
 	x.log, x.mocks = nil, mocks{}
 	x.program, x.start = p, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	x.world = x.engine.World(p.Space(), x.start, x.addLog)
+	x.world = x.engine.World(x.programOf, x.start, x.addLog)
 	c := inst.enter(nil, &decl{kind: "test", id: fn.Name(), fn: fn, pos: fn.Position()}, nil)
 	defer inst.leave()
 	c.Docs = &testDocs{test: x, name: testSpace}

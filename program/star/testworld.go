@@ -10,8 +10,8 @@ import (
 // Engine makes the worlds in which tests run. This package has the language of tests and no engine, so
 // that a worker that hosts programs links no test kit; package program/startest has one.
 type Engine interface {
-	// World makes a world, at a time, whose spaces run a program. log receives what the program logs.
-	World(p *space.Program, start time.Time, log func(space.ConsoleInfo)) World
+	// World makes a world, at a time, whose spaces run programs. log receives what these log.
+	World(programs func(space string) *space.Program, start time.Time, log func(space.ConsoleInfo)) World
 	// Replay makes a world and repeats the recorded lines of a space in it, at the same times. r names
 	// the space, and has the start of the recording and the differences.
 	Replay(p *space.Program, lines []string, log func(space.ConsoleInfo)) (w World, r Replayed, err error)

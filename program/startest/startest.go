@@ -26,8 +26,9 @@ var Engine star.Engine = engine{}
 
 type engine struct{}
 
-func (engine) World(p *space.Program, start time.Time, log func(space.ConsoleInfo)) star.World {
-	return world{simkit.New(simkit.Always(p), simkit.Options{Start: start, Log: log})}
+func (engine) World(programs func(string) *space.Program, start time.Time, log func(space.ConsoleInfo)) star.World {
+	of := func(name string) (*space.Program, error) { return programs(name), nil }
+	return world{simkit.New(of, simkit.Options{Start: start, Log: log})}
 }
 
 // Replay runs functions once: a second run to check that they are idempotent would count as an

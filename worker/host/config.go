@@ -54,6 +54,8 @@ type Config struct {
 	measures *measures
 	// faults logs faults that may last.
 	faults *faultlog.Log
+	// directory is asked for the spaces that there are.
+	directory *directory
 
 	// Access has the rules about which principals may send what; nil allows everything.
 	Access *access.Book
@@ -97,6 +99,7 @@ func (c *Config) fill() error {
 	c.LeastMarkers = cmp.Or(c.LeastMarkers, 64)
 	c.Terms.fill()
 	c.faults = faultlog.New(c.Logger)
+	c.directory = newDirectory()
 	if c.Left == nil {
 		c.Left = func(string) {}
 	}

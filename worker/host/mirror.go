@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/model"
 )
 
 // mirrors are the documents of other spaces that a space reads.
@@ -24,6 +25,10 @@ func (m *mirrors) follow(ref Ref) {
 	follow, cancel := context.WithCancel(m.ctx)
 	m.all[ref] = cancel
 	m.followed++
+	if model.IsPattern(ref.Space) {
+		m.beside(func() { m.followSpaces(follow, ref) }) // ends with follow
+		return
+	}
 	watch := history.Watch{
 		Bus: m.bus, Space: ref.Space, Doc: ref.Doc,
 		Watcher: fmt.Sprintf("%s-%d", m.watcher, m.followed), Logger: m.cfg.Logger,
@@ -39,4 +44,12 @@ func (m *mirrors) follow(ref Ref) {
 func (m *mirrors) unfollow(ref Ref) {
 	m.all[ref]()
 	delete(m.all, ref)
+}
+
+// followSpaces mirrors the list of the spaces that match a pattern.
+func (m *mirrors) followSpaces(ctx context.Context, ref Ref) {
+	of, about := m.space+" "+ref.Space, []any{"space", m.space, "spaces", ref.Space}
+	retry(ctx, m.cfg, "list spaces", of, about, func(ctx context.Context) error {
+		return m.cfg.directory.followSpaces(ctx, m.bus, ref.Space, func(v model.Value) { m.deliver(ref, mirrored{ctx: ctx, value: v}) })
+	})
 }

@@ -67,12 +67,12 @@ func (l *List) observed(t *task) func(context.Context) (context.Context, func(En
 // attempt was cut off. It is called by a goroutine of its own. handled reports that the program decides what a failure means,
 // as a workflow does.
 func (l *List) attempt(ctx context.Context, how space.Performer, t *task, handled bool, begins func(context.Context) (context.Context, func(Ending, error))) result {
-	a := &Attempt{Space: l.host.Space, Action: t.action, Key: t.Key}
+	a := &Attempt{Space: l.host.Space, Action: t.action, Key: t.Key, Number: t.Attempts + 1}
 	if !l.host.Slots.enter(ctx, a) {
 		return result{}
 	}
 	ctx, ended := begins(ctx)
-	out, err := how.Attempt(ctx, t.Key, t.In, func(why error) {
+	out, err := how.Attempt(WithAttempt(ctx, *a), t.Key, t.In, func(why error) {
 		l.host.Warn("a task goes on though its context has ended; the function must return then, it holds up others", l.host.Space+" "+t.action+" "+t.Key,
 			"space", l.host.Space, "action", t.action, "key", t.Key, "since", overrun, "error", why)
 	})

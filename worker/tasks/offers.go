@@ -116,7 +116,7 @@ type offered struct {
 // offerTask hands a task to a performer, and returns when that has ended it, or the attempt is over for another reason.
 // There are waiting tasks of its action in the space, with this one.
 func (l *List) offerTask(ctx context.Context, how *remote, t *task, waiting int, begins func(context.Context) (context.Context, func(Ending, error))) (r result) {
-	a := &Attempt{Space: l.host.Space, Action: t.action, Key: t.Key}
+	a := &Attempt{Space: l.host.Space, Action: t.action, Key: t.Key, Number: t.Attempts + 1}
 	if !how.offers.slots.enter(ctx, a) {
 		return result{}
 	}

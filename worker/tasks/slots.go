@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/settlehq/settle/model"
 )
 
 // Slots limit the concurrent attempts of a process, and list them.
@@ -15,7 +17,27 @@ type Slots struct {
 }
 
 // Attempt is one attempt at a task of an action, or to fetch a value of an input.
-type Attempt struct{ Space, Action, Key string }
+type Attempt struct {
+	Space, Action, Key string
+	// Number counts the attempts at the task, from 1.
+	Number int
+}
+
+// UniqueKey returns the key in a form that no task of another space or action has.
+func (a Attempt) UniqueKey() string { return a.Space + "." + a.Action + "." + model.NameOf(a.Key) }
+
+type attemptKey struct{}
+
+// WithAttempt returns a context in which an attempt is made.
+func WithAttempt(ctx context.Context, a Attempt) context.Context {
+	return context.WithValue(ctx, attemptKey{}, a)
+}
+
+// AttemptOf returns the attempt that is made in a context, false if it is none of one.
+func AttemptOf(ctx context.Context) (Attempt, bool) {
+	a, is := ctx.Value(attemptKey{}).(Attempt)
+	return a, is
+}
 
 // NewSlots returns slots for n concurrent attempts.
 func NewSlots(n int) *Slots {

@@ -1,0 +1,69 @@
+package star
+
+import (
+	"fmt"
+	"slices"
+
+	"go.starlark.net/starlark"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// testProgram is program(spaces, file): in this file of tests, the spaces that match run the program in another file.
+func (inst *instance) testProgram(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var spaces, file string
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "spaces", &spaces, "file", &file); err != nil {
+		return nil, err
+	}
+	if inst.load == nil {
+		return nil, fmt.Errorf("program: call it at the top of the file, not in a function")
+	}
+	var err error
+	if model.IsPattern(spaces) {
+		err = model.CheckPattern("spaces", spaces)
+	} else {
+		err = model.CheckName("space", spaces)
+	}
+	x := inst.test
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("program: %w", err)
+	case x.others[spaces] != nil:
+		return nil, fmt.Errorf("program: the spaces %s have a program already", spaces)
+	case inst.code.files[file] == nil:
+		return nil, fmt.Errorf("program: there is no file %q beside this one; write its name as a text", file)
+	}
+	p, err := x.compile(file)
+	if err != nil {
+		return nil, fmt.Errorf("program: %w", err)
+	}
+	x.others[spaces] = p
+	return starlark.None, nil
+}
+
+// programOf returns the program of a space: that of the longest pattern that it matches, or else the one that the file tests.
+func (x *testRun) programOf(name string) *space.Program {
+	p, longest := x.program, -1
+	for pattern, of := range x.others { // any order: patterns that match one name differ in length
+		size := len(pattern)
+		if pattern == name {
+			size++ // an asterisk can stand for nothing
+		}
+		if model.MatchesPattern(pattern, name) && size > longest {
+			p, longest = of, size
+		}
+	}
+	return p.Space()
+}
+
+// performs reports whether one of the programs has an action.
+func (x *testRun) performs(action string) bool {
+	is := func(a *space.ActionSpec) bool { return a.Name == action && !a.Input }
+	for _, p := range x.others { // any order: one is enough
+		if slices.ContainsFunc(p.space.Actions(), is) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(x.program.space.Actions(), is)
+}
