@@ -279,7 +279,7 @@ func (f *follower) leaveLog() {
 
 // look delivers the receipts in a commit, and passes it on to watches.
 func (a *awaits) look(f *follower, e model.LogEntry) {
-	e = e.Shared()
+	e = e.Shared(sync.OnceValues)
 	if !a.note(f, &e) {
 		return
 	}

@@ -305,7 +305,7 @@ func TestWatch_FromLastSeenAsksForNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := <-first; v != "1" {
-			t.Errorf("it goes on with %s", v)
+			t.Errorf("it continues with %s", v)
 		}
 		asked := func() int64 { return b.heads.Load() + b.parts.Load() + b.reads.Load() }
 		before := asked()
@@ -320,7 +320,7 @@ func TestWatch_FromLastSeenAsksForNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := <-got; v != "2" {
-			t.Errorf("and goes on with %s", v)
+			t.Errorf("and continues with %s", v)
 		}
 		cancel()
 		<-first

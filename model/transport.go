@@ -110,7 +110,7 @@ type LogEntry struct {
 	// Trace is the context of the span of the append.
 	Trace Trace
 
-	once *decodedOnce // see Shared
+	decoded func() (*Commit, error) // see Shared
 }
 
 // Follows returns ErrPurged unless the entry is the next one after sequence seq of the space's log.

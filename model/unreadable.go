@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"sync"
 	"unicode/utf8"
 	"unsafe"
 )
@@ -57,25 +56,18 @@ func (e *LogEntry) MayName(text string) bool {
 // Commit decodes the commit of an entry, and checks it against the subject and the id under which it was
 // appended. The error is an *UnreadableError.
 func (e *LogEntry) Commit() (*Commit, error) {
-	if o := e.once; o != nil {
-		o.Do(func() { o.commit, o.err = e.decode() })
-		return o.commit, o.err
+	if e.decoded != nil {
+		return e.decoded()
 	}
 	return e.decode()
 }
 
 // Shared returns the entry for several readers: its commit is decoded once for all copies of it, by the first call of Commit, and no reader
-// may change it.
-func (e LogEntry) Shared() LogEntry {
-	e.once = &decodedOnce{}
+// may change it. once makes a function that calls another one once, such as sync.OnceValues.
+func (e LogEntry) Shared(once func(decode func() (*Commit, error)) func() (*Commit, error)) LogEntry {
+	own := e
+	e.decoded = once(own.decode)
 	return e
-}
-
-// decodedOnce is the commit of the copies of an entry.
-type decodedOnce struct {
-	sync.Once
-	commit *Commit
-	err    error
 }
 
 func (e *LogEntry) decode() (*Commit, error) {
