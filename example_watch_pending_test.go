@@ -15,7 +15,7 @@ func ExampleAction_WatchPending() {
 	spend, state := settle.NewStream[int]("spend"), settle.NewCell[string]("state")
 	p := settle.NewProgram("expenses")
 	spend.Handle(p, func(tx *settle.Tx, cents int) error {
-		approve.Start(tx, string(tx.Event().ID), cents)
+		approve.Start(tx, tx.Event().ID, cents)
 		return nil
 	})
 	approve.External(p, remote.Watched())

@@ -194,7 +194,10 @@ func TestIngress_AnEventForAllSpacesOfAPattern(t *testing.T) {
 		{"add?spaces=lot-*&from=lot-1", "m-1", "5", `200 {"event":"m-1","sent":1,"before":1}`},
 		{"add?spaces=lot-*", "m-1", "6", `"refused":["lot-1: event m-1`},
 		{"nosuch?spaces=*", "m-2", "5", `"refused":["lot-1: the program of space lot-1 has no handler`},
-		{"add?spaces=lot-*", "", "5", "400 "}, {"add?spaces=lot", "m-3", "5", "400 "}, {"add", "m-3", "5", "400 "}, {"add?spaces=*&wait=receipt", "m-3", "5", "400 "},
+		{"add?spaces=lot-*", "", "5", "400 "},
+		{"add?spaces=lot", "m-3", "5", "400 "},
+		{"add", "m-3", "5", "400 "},
+		{"add?spaces=*&wait=receipt", "m-3", "5", "400 "},
 	} {
 		if got := post("../streams/"+c.query, "", c.key, c.body); !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s, want %s", c.query, got, c.want)

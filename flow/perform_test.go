@@ -36,7 +36,8 @@ func TestPerform_ArgumentsHaveToFit(t *testing.T) {
 		flow.Perform(w, "none", func(context.Context, struct{}) (int, error) { return 0, nil })
 		flow.Perform(w, "some", func(_ context.Context, in struct {
 			N *int `json:"n"`
-		}) (int, error) {
+		},
+		) (int, error) {
 			return 0, nil
 		})
 		if err := w.Register(); err != nil {

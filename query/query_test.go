@@ -209,7 +209,8 @@ func (s *endless) Spaces(context.Context) ([]string, error) { return []string{"s
 func (s *endless) Receipts(_ context.Context, space string) iter.Seq2[*history.Handling, error] {
 	return func(yield func(*history.Handling, error) bool) {
 		rc := &model.Receipt{Event: "e", Outcome: model.Failed, Error: strings.Repeat("x", 1000)}
-		for ; s.read < 1_000_000 && yield(&history.Handling{Space: space, Tx: model.Tx{By: receipts.By("order"), Receipt: rc}}, nil); s.read++ {
+		for s.read < 1_000_000 && yield(&history.Handling{Space: space, Tx: model.Tx{By: receipts.By("order"), Receipt: rc}}, nil) {
+			s.read++
 		}
 	}
 }

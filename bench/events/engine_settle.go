@@ -113,8 +113,10 @@ func settleProgram() *settle.Program {
 
 // prefixOf is the deployment of an engine: the engines at a site share the servers, and nothing else.
 func prefixOf(engine string) string {
-	return map[string]string{"Settle": "one", "Settle, 3 workers": "three", orderedEngine{}.Name(): "ordered",
-		"Settle, metrics": "metrics", "Settle, metrics and traces": "traces", "Settle, all traces": "all"}[engine]
+	return map[string]string{
+		"Settle": "one", "Settle, 3 workers": "three", orderedEngine{}.Name(): "ordered",
+		"Settle, metrics": "metrics", "Settle, metrics and traces": "traces", "Settle, all traces": "all",
+	}[engine]
 }
 
 func busConfig(url, engine, name string) bus.Config {

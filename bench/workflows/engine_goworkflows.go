@@ -67,6 +67,7 @@ type goActions struct{ a *Actions }
 
 // Noop and Double are the actions.
 func (g *goActions) Noop(_ context.Context, in int64) (int64, error) { return g.a.do(noop, in), nil }
+
 func (g *goActions) Double(_ context.Context, in int64) (int64, error) {
 	return g.a.do(double, in), nil
 }

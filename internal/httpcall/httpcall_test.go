@@ -161,10 +161,15 @@ func TestRule_NamesHosts(t *testing.T) {
 		rule, url string
 		is        bool
 	}{
-		{"https://api.example.com", "https://api.example.com/x?y=1", true}, {"https://api.example.com", "https://API.example.com.:443/", true},
-		{"https://api.example.com", "http://api.example.com/", false}, {"https://api.example.com", "https://api.example.com:8443/", false},
-		{"https://api.example.com", "https://api.example.com.evil.org/", false}, {"https://api.example.com", "https://evil.org/?https://api.example.com", false},
-		{"https://*.example.com", "https://a.b.example.com/", true}, {"https://*.example.com", "https://example.com/", false}, {"https://*.example.com", "https://evilexample.com/", false},
+		{"https://api.example.com", "https://api.example.com/x?y=1", true},
+		{"https://api.example.com", "https://API.example.com.:443/", true},
+		{"https://api.example.com", "http://api.example.com/", false},
+		{"https://api.example.com", "https://api.example.com:8443/", false},
+		{"https://api.example.com", "https://api.example.com.evil.org/", false},
+		{"https://api.example.com", "https://evil.org/?https://api.example.com", false},
+		{"https://*.example.com", "https://a.b.example.com/", true},
+		{"https://*.example.com", "https://example.com/", false},
+		{"https://*.example.com", "https://evilexample.com/", false},
 		{"http://localhost:8080", "http://localhost:8080/x", true},
 	} {
 		r, err := ParseRule(c.rule)
