@@ -46,7 +46,7 @@ func readLogOf(ctx context.Context, bus port.Client, space string, seen uint64) 
 	shared, is := bus.(*sharedLogs)
 	if is {
 		read := head
-		head = func() (uint64, error) { return shared.of(space).headOf(seen, read) }
+		head = func() (uint64, error) { return shared.of(space).headOf(ctx, seen, read) }
 	}
 	at, err := head()
 	if err != nil {

@@ -33,7 +33,7 @@ func (s *sharedLogs) of(space string) *sharedLog {
 	epoch := s.Epoch()
 	l := s.logs[space]
 	if l == nil || l.epoch != epoch {
-		l = &sharedLog{epoch: epoch}
+		l = &sharedLog{epoch: epoch, turn: make(chan struct{}, 1)}
 		s.logs[space] = l
 	}
 	return l
@@ -51,7 +51,7 @@ func (s *sharedLogs) keeps(size int) bool {
 type sharedLog struct {
 	epoch uint64
 
-	mu      sync.Mutex // held while the log is read: others want the same
+	turn    chan struct{} // holds an element while the log is read, since others want the same; it guards what follows
 	head    uint64
 	commits []known // by sequence
 }
@@ -62,10 +62,24 @@ type known struct {
 	*logged
 }
 
+// begin waits until nothing else reads the log.
+func (l *sharedLog) begin(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *sharedLog) end() { <-l.turn }
+
 // headOf returns the head, at least seen unless the store goes back.
-func (l *sharedLog) headOf(seen uint64, read func() (uint64, error)) (uint64, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (l *sharedLog) headOf(ctx context.Context, seen uint64, read func() (uint64, error)) (uint64, error) {
+	if err := l.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer l.end()
 	if l.head > 0 && l.head >= seen {
 		return l.head, nil
 	}
@@ -79,8 +93,10 @@ func (l *sharedLog) headOf(seen uint64, read func() (uint64, error)) (uint64, er
 // page returns at least one and up to n commits after a sequence, and reads them if none is known.
 func (s *sharedLogs) page(ctx context.Context, space string, behind uint64, n int, read func() ([]*logged, error)) ([]*logged, error) {
 	l := s.of(space)
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	if err := l.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer l.end()
 	if have := l.behind(behind, n); len(have) > 0 {
 		return have, ctx.Err()
 	}
