@@ -44,7 +44,11 @@ def run(depth):
 workflow("waiting", run)
 `
 
-type shipment struct{ Order, Round, Part int }
+type shipment struct {
+	Order int `json:"order"`
+	Round int `json:"round"`
+	Part  int `json:"part"`
+}
 
 // shippingPort performs shipments, and counts the attempts of each.
 type shippingPort struct {

@@ -605,7 +605,11 @@ def run(n):
 
 workflow("orders", run)
 `))
-	flow.Perform(w, "pack", func(_ context.Context, in struct{ N int }) (int, error) { return in.N, nil })
+	flow.Perform(w, "pack", func(_ context.Context, in struct {
+		N int `json:"n"`
+	}) (int, error) {
+		return in.N, nil
+	})
 	if err := w.Register(); err != nil {
 		t.Fatal(err)
 	}
