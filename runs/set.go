@@ -159,7 +159,9 @@ func (s *Set) Use(a *space.ActionSpec) error {
 	}
 	a.Done, a.Discard = s.ended, true
 	a.Fleet.Of = func(t *space.Task, by string) model.Value { return t.In.Get("kwargs").Get(by) }
-	s.shared[a.Name] = !a.Apart()
+	if shared := !a.Apart(); s.shared[a.Name] != shared { // programs that share the set run meanwhile
+		s.shared[a.Name] = shared
+	}
 	if a.Remote != nil {
 		terms := *a.Remote
 		terms.Attempts = 1 // the workflow decides about another one
