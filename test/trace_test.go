@@ -607,7 +607,8 @@ workflow("orders", run)
 `))
 	flow.Perform(w, "pack", func(_ context.Context, in struct {
 		N int `json:"n"`
-	}) (int, error) {
+	},
+	) (int, error) {
 		return in.N, nil
 	})
 	if err := w.Register(); err != nil {
