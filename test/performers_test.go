@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -345,5 +346,46 @@ func TestPerformers_ProgressAndErrors(t *testing.T) {
 	close(seen)
 	if got := s.task("a", func(t space.Task) bool { return t.State == space.TaskFailed }); got.Err != "Torn: page 8" || !got.Progress.IsAbsent() {
 		t.Errorf("the task is %+v", got)
+	}
+}
+
+// A performer answers every offer of a burst, however few it can take: one without an answer is not offered again for seconds.
+func TestPerformers_EachOfferOfABurstIsAnswered(t *testing.T) {
+	t.Parallel()
+	s := newScanning(t)
+	s.perform(performer.Config{Do: func(ctx context.Context, _ *performer.Work, _ func(model.Value)) (model.Value, error) {
+		<-ctx.Done()
+		return model.Value{}, ctx.Err()
+	}})
+	r := s.raw("settle.work.nothing")
+	answers := make(chan *nats.Msg, 10_000)
+	if _, err := r.nc.ChanSubscribe("settle.answer.burst.*", answers); err != nil {
+		t.Fatal(err)
+	}
+	r.flush()
+	offer := func(n int) {
+		text := `{"action":"scan","key":"k","space":"lab","attempt":1,"cancel":"settle.cancel.c","heartbeat_ms":10000}`
+		if err := r.nc.PublishRequest("settle.work.scan", fmt.Sprint("settle.answer.burst.", n), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for len(answers) == 0 { // until the performer has subscribed
+		offer(0)
+		r.flush()
+	}
+	const burst = 5000
+	for n := range burst {
+		offer(n + 1)
+	}
+	r.flush()
+	for n := 0; n < burst-1; { // the first one is perhaps taken
+		select {
+		case m := <-answers:
+			if m.Subject != "settle.answer.burst.0" {
+				n++
+			}
+		case <-time.After(patience):
+			t.Fatalf("%d of %d offers are answered", n, burst)
+		}
 	}
 }

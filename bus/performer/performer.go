@@ -91,8 +91,8 @@ func Serve(ctx context.Context, b *bus.Bus, cfg Config) error {
 		return fmt.Errorf("follow what is cancelled: %w", err)
 	}
 	defer func() { _ = stops.Unsubscribe() }() // fails only if the connection is closed
-	offers := make(chan *nats.Msg, cap(s.slots)+16)
-	sub, err := s.nc.ChanQueueSubscribe(s.names.Work(cfg.Action, cfg.Queue), wire.PerformersQueue, offers)
+	// Offers come in bursts, of all spaces at once. One that finds no place would be without an answer for seconds.
+	sub, err := s.nc.QueueSubscribeSync(s.names.Work(cfg.Action, cfg.Queue), wire.PerformersQueue)
 	if err != nil {
 		return fmt.Errorf("take work of action %s: %w", cfg.Action, err)
 	}
@@ -100,19 +100,23 @@ func Serve(ctx context.Context, b *bus.Bus, cfg Config) error {
 	defer running.Wait()
 	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
 	for {
-		select {
-		case m := <-offers:
-			select {
-			case s.slots <- struct{}{}:
-				running.Go(func() { // ends with ctx at the latest, if Do does
-					defer func() { <-s.slots }()
-					s.take(ctx, m)
-				})
-			default:
-				s.publish(m.Reply, busy)
-			}
-		case <-ctx.Done():
+		m, err := sub.NextMsgWithContext(ctx)
+		switch {
+		case ctx.Err() != nil:
 			return nil
+		case errors.Is(err, nats.ErrSlowConsumer):
+			continue // said once for those that were dropped; workers offer them again
+		case err != nil:
+			return fmt.Errorf("take work of action %s: %w", cfg.Action, err)
+		}
+		select {
+		case s.slots <- struct{}{}:
+			running.Go(func() { // ends with ctx at the latest, if Do does
+				defer func() { <-s.slots }()
+				s.take(ctx, m)
+			})
+		default:
+			s.publish(m.Reply, busy)
 		}
 	}
 }
