@@ -86,7 +86,7 @@ func Serve(ctx context.Context, b *bus.Bus, cfg Config) error {
 	if s.cfg.Logger == nil {
 		s.cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	stops, err := s.nc.Subscribe(s.names.Prefix+".cancel.*", func(m *nats.Msg) { s.stop(m.Subject) })
+	stops, err := s.nc.Subscribe(s.names.WorkCancel("*"), func(m *nats.Msg) { s.stop(m.Subject) })
 	if err != nil {
 		return fmt.Errorf("follow what is cancelled: %w", err)
 	}

@@ -23,9 +23,9 @@ type checkCmd struct {
 
 // Help says what is found.
 func (checkCmd) Help() string {
-	return `All mistakes are printed that can be found without running a function: every unknown name in every file, and
-what loading a program finds, such as a stream with two handlers. A file that several programs load is checked
-once. The form of a line is that of compilers, FILE:LINE:COLUMN: MESSAGE, which editors understand.
+	return `Printed are every unknown name and the first mistake of syntax of each file. If there is none, a program is loaded,
+and the first mistake of that is printed, such as a stream with two handlers. No function is run, and a file that
+several programs load is checked once. The form of a line is that of compilers, FILE:LINE:COLUMN: MESSAGE, which editors understand.
 
 The exit code is 0 if there are none, and 1 if there are some. To format files, use buildifier -type=default
 (github.com/bazelbuild/buildtools), which knows the syntax.`

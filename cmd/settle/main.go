@@ -27,7 +27,7 @@ import (
 type cli struct {
 	Init  initCmd  `cmd:"" group:"Begin" help:"Write a first program, with its tests, into a new directory."`
 	Dev   devCmd   `cmd:"" group:"Begin" help:"Run a whole deployment in this process, with your programs or a sample, and deploy them when they are saved."`
-	Check checkCmd `cmd:"" group:"Begin" help:"Report all mistakes of programs in Starlark that can be found without running them."`
+	Check checkCmd `cmd:"" group:"Begin" help:"Report unknown names and other mistakes of programs in Starlark, without running them."`
 	Test  testCmd  `cmd:"" group:"Begin" help:"Run the tests of programs in Starlark, in virtual time."`
 
 	Send  sendCmd  `cmd:"" group:"Documents and events" help:"Send an event to a running deployment."`

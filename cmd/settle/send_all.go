@@ -55,12 +55,23 @@ func (c *sendCmd) sendAll(ctx context.Context, io streams, client *settle.Client
 		return printLine(io.out, map[string]any{"event": e.ID.String(), "spaces": sent.Spaces, "before": sent.Before})
 	}
 	if !c.JSON {
-		fmt.Fprintf(io.out, "%s: stored for %s, %d of which had it before\n", e.ID, display.Count(sent.Spaces, "space"), sent.Before)
+		fmt.Fprintln(io.out, reachedText(c.All, e.ID, sent))
 	}
-	if c.Wait == "none" {
+	if c.Wait == "none" || sent.Spaces == 0 {
 		return nil
 	}
 	return c.awaitAll(ctx, io, client, to, e.ID)
+}
+
+// reachedText says in how many spaces the event is.
+func reachedText(pattern string, id settle.EventID, sent spaces.Sent) string {
+	switch {
+	case sent.Spaces == 0:
+		return fmt.Sprintf("no space matches %s, and nothing is sent; settle ls lists the spaces", pattern)
+	case sent.Before == 0:
+		return fmt.Sprintf("%s: stored for %s", id, display.Count(sent.Spaces, "space"))
+	}
+	return fmt.Sprintf("%s: stored for %s, %d of which had it before", id, display.Count(sent.Spaces, "space"), sent.Before)
 }
 
 // spacesPerLine is how many spaces a line of progress is about.
