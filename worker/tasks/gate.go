@@ -172,9 +172,12 @@ func (g *gates) refused(action, queue string, perSecond float64, r refusal, now 
 	}
 	at.probing = false
 	at.until = now.Add(at.pause)
-	at.room, at.grown = 0, 0
-	if r.why == busy {
-		at.room = max(at.out, 1)
+	switch r.why {
+	case busy:
+		at.room, at.grown = max(at.out, 1), 0
+	case absent:
+		at.room, at.grown = 0, 0
+	case unclaimed: // by one performer: the others have as much room as before
 	}
 	if perSecond > 0 {
 		g.rateOf(action).put(perSecond)

@@ -200,3 +200,20 @@ func TestGates_RoomGrowsWithTheTasksThatAreTaken(t *testing.T) {
 		t.Error("there are offers to two performers more")
 	}
 }
+
+// One performer that hangs, or an offer that is lost, says nothing of the others: they are offered as much as before, and not more.
+func TestGates_AnOfferWithoutAnAnswerLeavesTheRoomThatIsKnown(t *testing.T) {
+	t.Parallel()
+	g, now := &gates{}, time.Now()
+	busyWith(g, "", now)
+	g.freed("work", "")
+	g.admit("work", "", 0, now, nil)
+	g.refused("work", "", 0, refusal{why: unclaimed}, now)
+	if wait := g.admit("work", "", 0, now, nil); wait > 0 {
+		t.Fatalf("the next offer to the performer that is free waits for %s", wait)
+	}
+	g.taken("work", "", now)
+	if g.admit("work", "", 0, now, nil) == 0 {
+		t.Error("an offer is made to performers that are busy")
+	}
+}
