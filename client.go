@@ -27,6 +27,7 @@ type Client struct {
 	by       string // ClientConfig.Principal
 	logger   *slog.Logger
 	observed observer
+	reads    *history.Together
 	awaits   awaits
 	// watches numbers the observations: each has a lease of its own.
 	watches atomic.Uint64
@@ -150,7 +151,7 @@ func NewClient(bus port.Bus, cfg ClientConfig) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client %s: make the instruments of its metrics: %w", cfg.ID, err)
 	}
-	c := &Client{bus: bus, id: cfg.ID, by: cfg.Principal, logger: cfg.Logger, observed: observed}
+	c := &Client{bus: bus, id: cfg.ID, by: cfg.Principal, logger: cfg.Logger, observed: observed, reads: history.NewTogether(bus)}
 	c.awaits.init(c)
 	return c, nil
 }

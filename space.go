@@ -99,7 +99,7 @@ func (s Space) Get(ctx context.Context, doc string) (Value, uint64, error) {
 	if err := s.check(ctx, doc); err != nil {
 		return Value{}, 0, err
 	}
-	d, err := history.Read(ctx, s.client.bus, s.name, doc)
+	d, err := s.client.reads.Read(ctx, s.name, doc)
 	if err != nil {
 		return Value{}, 0, err
 	}

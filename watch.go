@@ -107,7 +107,7 @@ func (s Space) watch(ctx context.Context, doc string, watcher func() string, opt
 			set(&o)
 		}
 		w := &watch{
-			document: history.Watch{Bus: s.client.bus, Space: s.name, Doc: doc, Watcher: watcher(), Logger: s.client.logger, Shared: s.client.awaits.tap, LastSeen: o.lastSeen},
+			document: history.Watch{Bus: s.client.bus, Space: s.name, Doc: doc, Watcher: watcher(), Logger: s.client.logger, Shared: s.client.awaits.tap, Reads: s.client.reads, LastSeen: o.lastSeen},
 			by:       s.client.by,
 		}
 		if o.from != nil {

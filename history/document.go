@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
@@ -15,13 +16,20 @@ import (
 // Read returns a document as the log has it now. It asks for the document and the mark of the space, and for the commits behind
 // the mark if there are any: its cost does not depend on the size of the space.
 func Read(ctx context.Context, bus port.Client, space, doc string) (d *replica.Document, err error) {
+	return readWith(ctx, bus, space, doc, func(ctx context.Context, space, doc string, head, epoch uint64) (*replica.Document, error) {
+		return readUpTo(ctx, bus, space, doc, head, epoch)
+	})
+}
+
+// readWith is Read with a function that reads a document at least up to a position of the log in an epoch of the store.
+func readWith(ctx context.Context, bus port.Client, space, doc string, upTo func(ctx context.Context, space, doc string, head, epoch uint64) (*replica.Document, error)) (d *replica.Document, err error) {
 	for {
 		epoch := bus.Epoch()
 		head, err := bus.Head(ctx, space) // the leader's: a replica that lags is read again
 		if err != nil {
 			d, err = nil, readError(doc, space, err)
 		} else {
-			d, err = readUpTo(ctx, bus, space, doc, head, epoch)
+			d, err = upTo(ctx, space, doc, head, epoch)
 		}
 		if !errors.Is(err, model.ErrRewound) || bus.Epoch() == epoch || ctx.Err() != nil {
 			return d, err
@@ -35,12 +43,7 @@ func readError(doc, space string, err error) error {
 
 // readUpTo reads a document at least up to a position of the log in an epoch of the store.
 func readUpTo(ctx context.Context, bus port.Client, space, doc string, head, epoch uint64) (*replica.Document, error) {
-	r := reading{bus: bus, space: space, doc: doc, holds: func() error {
-		if bus.Epoch() != epoch {
-			return model.ErrRewound
-		}
-		return nil
-	}}
+	r := readingOf(bus, space, doc, epoch)
 	d, err := r.upTo(ctx, head)
 	if err != nil {
 		return nil, readError(doc, space, err)
@@ -56,6 +59,16 @@ type reading struct {
 	holds func() error
 	// caughtUp applies commits to the document that were read before; nil if there are none.
 	caughtUp func(ctx context.Context, d *replica.Document) error
+}
+
+// readingOf returns the read of a document in an epoch of the store.
+func readingOf(bus port.Client, space, doc string, epoch uint64) *reading {
+	return &reading{bus: bus, space: space, doc: doc, holds: func() error {
+		if bus.Epoch() != epoch {
+			return model.ErrRewound
+		}
+		return nil
+	}}
 }
 
 // upTo reads the document up to a sequence of the log, at least.
@@ -117,28 +130,39 @@ func (r *reading) from(ctx context.Context, st model.SpaceState, head uint64) (*
 			return d, r.holds()
 		}
 	}
-	for {
-		entries, err := r.bus.ReadLog(ctx, r.space, d.Read, readPage)
+	return d, r.follow(ctx, []*replica.Document{d}, head)
+}
+
+// follow applies the log to documents, at least up to head. It reads each commit once.
+func (r *reading) follow(ctx context.Context, docs []*replica.Document, head uint64) error {
+	at := head
+	for _, d := range docs {
+		at = min(at, d.Read)
+	}
+	for at < head {
+		entries, err := r.bus.ReadLog(ctx, r.space, at, readPage)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, e := range entries {
-			if _, err := d.Take(&e, func() (*model.Commit, error) { return ReadCommit(ctx, r.bus, &e) }); err != nil {
-				return nil, err
+		for i := range entries {
+			e := &entries[i]
+			read := sync.OnceValues(func() (*model.Commit, error) { return ReadCommit(ctx, r.bus, e) })
+			for _, d := range docs {
+				if _, err := d.Take(e, read); err != nil {
+					return err
+				}
 			}
+			at = e.Seq
 		}
-		switch {
-		case len(entries) == readPage:
-		case d.Read >= head:
-			return d, r.holds() // a log of another epoch may continue the checkpoint, and not what is in it
-		case len(entries) == 0:
+		if len(entries) == 0 { // a replica that lags
 			_ = pause.For(ctx, time.Millisecond)
 		}
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 		if err := r.holds(); err != nil {
-			return nil, err
+			return err
 		}
 	}
+	return r.holds() // a log of another epoch may continue the checkpoint, and not what is in it
 }

@@ -45,7 +45,8 @@ func (l *locked) ReadLog(ctx context.Context, space string, after uint64, limit 
 	return l.oracle.ReadLog(ctx, space, after, limit)
 }
 
-// checkSince compares a value with what the document was at any position from one on, in a state of the store since an epoch.
+// checkSince compares a value with what the document was at any position from one on, in a state of the store since an epoch. A deletion that
+// an owner has stored again, because a deposed one had undone it, counts as one at the mark of that time.
 func (o *oracle) checkSince(doc string, v model.Value, seq, head, epoch uint64) {
 	o.Helper()
 	for e := epoch; e <= o.epoch; e++ {
@@ -54,7 +55,7 @@ func (o *oracle) checkSince(doc string, v model.Value, seq, head, epoch uint64) 
 				continue
 			}
 			want := o.truth[e][at][doc]
-			if model.Equal(v, want.Value) && (seq == want.Seq || v.IsAbsent() && seq <= want.Seq) {
+			if model.Equal(v, want.Value) && (seq == want.Seq || v.IsAbsent() && seq <= at) {
 				return
 			}
 		}

@@ -56,6 +56,8 @@ type Watch struct {
 	// and epoch are those of the log and of the store at the time of the call; without head, only a subscription that there is already is
 	// shared. If Shared is nil, or returns nil, the watch has a subscription of its own.
 	Shared func(space, doc string, head *uint64, epoch uint64) (Feed, error)
+	// Reads reads the document together with other readers of the process; nil if there are none.
+	Reads *Together
 	// LastSeen lets the watch begin with the document as the shared subscription has it, which may have changed since, instead of asking
 	// the log for its head.
 	LastSeen bool
@@ -176,7 +178,7 @@ func (w *Watch) followOn(ctx context.Context, deliver func(Change)) error {
 // begin reads the document, and returns the feed that continues from there, nil if the watch has to follow the log by itself.
 func (w *Watch) begin(ctx context.Context, epoch uint64) (*replica.Document, Feed, error) {
 	if w.Shared == nil {
-		d, err := Read(ctx, w.Bus, w.Space, w.Doc)
+		d, err := w.reads().Read(ctx, w.Space, w.Doc)
 		return d, nil, err
 	}
 	if w.LastSeen {
@@ -200,14 +202,21 @@ func (w *Watch) begin(ctx context.Context, epoch uint64) (*replica.Document, Fee
 		return nil, nil, readError(w.Doc, w.Space, err)
 	}
 	if feed == nil {
-		d, err := Read(ctx, w.Bus, w.Space, w.Doc)
+		d, err := w.reads().Read(ctx, w.Space, w.Doc)
 		return d, nil, err
 	}
 	if d := feed.Document(); d != nil && d.Read >= head {
 		return d, feed, nil
 	}
-	d, err := readUpTo(ctx, w.Bus, w.Space, w.Doc, max(head, feed.Seen()), epoch)
+	d, err := w.reads().upTo(ctx, w.Space, w.Doc, max(head, feed.Seen()), epoch)
 	return d, feed, err
+}
+
+func (w *Watch) reads() *Together {
+	if w.Reads == nil {
+		w.Reads = NewTogether(w.Bus)
+	}
+	return w.Reads
 }
 
 // commits passes the commits after a sequence to take.

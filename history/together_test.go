@@ -1,0 +1,176 @@
+package history_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/model"
+)
+
+// many is an oracle that many goroutines ask. Its gate, if there is one, holds up the loading of documents.
+type many struct {
+	countingLog
+	mu   sync.Mutex
+	gate chan struct{}
+}
+
+func (m *many) Epoch() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.oracle.Epoch()
+}
+
+func (m *many) Head(ctx context.Context, space string) (uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.countingLog.Head(ctx, space)
+}
+
+func (m *many) LoadPart(ctx context.Context, space, key string) (model.SpaceState, error) {
+	if m.gate != nil {
+		select {
+		case <-m.gate:
+		case <-ctx.Done():
+			return model.SpaceState{}, ctx.Err()
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.countingLog.LoadPart(ctx, space, key)
+}
+
+func (m *many) LoadMark(ctx context.Context, space string) (model.StateDoc, time.Time, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.oracle.LoadMark(ctx, space)
+}
+
+func (m *many) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.countingLog.ReadLog(ctx, space, after, limit)
+}
+
+// read reads a document, and compares it with what it was from the beginning of the reading on.
+func (m *many) read(ctx context.Context, together *history.Together, doc string) error {
+	m.mu.Lock()
+	head, epoch := m.head(), m.epoch
+	m.mu.Unlock()
+	d, err := together.Read(ctx, "s", doc)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.checkSince(doc, d.Value, d.Seq, head, epoch)
+	return nil
+}
+
+// Documents that many callers read at a time are those that a full load finds, at the time of the call or later, whatever happens between
+// the requests, and whichever callers give up.
+func TestTogether_ReadsWhatAFullLoadSaysWhileEverythingMoves(t *testing.T) {
+	whole := 0
+	for seed := range uint64(150) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &many{countingLog: countingLog{oracle: newOracle(t, seed)}}
+				together := history.NewTogether(m)
+				rounds := rand.New(rand.NewPCG(seed, 19))
+				for range 10 {
+					m.moves, m.lags = rounds.IntN(200), rounds.IntN(20)
+					var callers sync.WaitGroup
+					for n := range 12 {
+						rng := rand.New(rand.NewPCG(rounds.Uint64(), seed))
+						ctx, cancel := context.WithCancel(t.Context())
+						callers.Go(func() {
+							defer cancel()
+							for range 3 {
+								err := m.read(ctx, together, oracleDocs[rng.IntN(len(oracleDocs))])
+								if err != nil && ctx.Err() == nil {
+									t.Error(err)
+								}
+								if n%4 == 0 && rng.IntN(4) == 0 {
+									cancel()
+								}
+							}
+						})
+						if n%4 == 1 {
+							callers.Go(cancel)
+						}
+					}
+					callers.Wait()
+					whole++
+				}
+			})
+		})
+	}
+	if whole < 1500 {
+		t.Errorf("only %d rounds", whole)
+	}
+}
+
+// Callers that come while a document of the space is read share the next reading: one of each document and of each commit.
+func TestTogether_TheLogIsReadOnceForAllThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newGated(t)
+		together := history.NewTogether(m)
+		var callers sync.WaitGroup
+		for n := range 101 {
+			callers.Go(func() { m.must(m.read(t.Context(), together, oracleDocs[n%len(oracleDocs)])) })
+		}
+		synctest.Wait()
+		close(m.gate)
+		callers.Wait()
+		if got := fmt.Sprintf("%d parts, %d commits", m.parts, m.commits); got != "5 parts, 62 commits" {
+			t.Errorf("%s; want 1 part and 31 commits for the first one, and 4 parts and 31 commits for the others", got)
+		}
+	})
+}
+
+// A caller that gives up fails alone, whether it waits, is to read for others, or reads for them.
+func TestTogether_ACallerThatGivesUpHasNoOthersFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newGated(t)
+		together := history.NewTogether(m)
+		var callers sync.WaitGroup
+		call := func(gone bool) (give func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			callers.Go(func() {
+				if err := m.read(ctx, together, "a"); gone != errors.Is(err, context.Canceled) || !gone && err != nil {
+					t.Errorf("a caller that gives up: %t; its error: %v", gone, err)
+				}
+			})
+			synctest.Wait()
+			return cancel
+		}
+		first, second, third := call(true), call(true), call(true)
+		defer call(false)()
+		third() // waits
+		synctest.Wait()
+		first() // reads: the turn is the second one's, which reads for the last one, too
+		synctest.Wait()
+		second()
+		synctest.Wait()
+		close(m.gate)
+		callers.Wait()
+		m.must(m.read(t.Context(), together, "b")) // nothing is left of them
+	})
+}
+
+// newGated returns an oracle with 31 commits behind its checkpoint, and with a gate.
+func newGated(t *testing.T) *many {
+	m := &many{countingLog: countingLog{oracle: newOracle(t, 1)}}
+	m.moves = 0
+	for range 30 {
+		m.write()
+	}
+	m.gate = make(chan struct{})
+	return m
+}
