@@ -206,7 +206,7 @@ func (a *awaits) begin(ctx context.Context, ev awaited) (*waiter, error) {
 		if w := a.join(space, key, nil); w != nil {
 			return w, nil
 		}
-		head, err := a.c.bus.Head(ctx, space)
+		head, err := a.c.reads.Head(ctx, space)
 		if err != nil {
 			return nil, err
 		}

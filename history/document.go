@@ -16,39 +16,41 @@ import (
 // Read returns a document as the log has it now. It asks for the document and the mark of the space, and for the commits behind
 // the mark if there are any: its cost does not depend on the size of the space.
 func Read(ctx context.Context, bus port.Client, space, doc string) (d *replica.Document, err error) {
-	return readWith(ctx, bus, space, doc, func(ctx context.Context, space, doc string, head, epoch uint64) (*replica.Document, error) {
-		return readUpTo(ctx, bus, space, doc, head, epoch)
-	})
+	return readFrom(ctx, bus, alone{bus}, space, doc)
 }
 
-// readWith is Read with a function that reads a document at least up to a position of the log in an epoch of the store.
-func readWith(ctx context.Context, bus port.Client, space, doc string, upTo func(ctx context.Context, space, doc string, head, epoch uint64) (*replica.Document, error)) (d *replica.Document, err error) {
+// reader reads documents.
+type reader interface {
+	Head(ctx context.Context, space string) (uint64, error)
+	// upTo reads a document at least up to a position of the log in an epoch of the store.
+	upTo(ctx context.Context, space, doc string, head, epoch uint64) (*replica.Document, error)
+}
+
+// alone is a reader that shares nothing with others.
+type alone struct{ port.Client }
+
+func (a alone) upTo(ctx context.Context, space, doc string, head, epoch uint64) (*replica.Document, error) {
+	return readingOf(a.Client, space, doc, epoch).upTo(ctx, head)
+}
+
+func readFrom(ctx context.Context, bus port.Client, r reader, space, doc string) (d *replica.Document, err error) {
 	for {
 		epoch := bus.Epoch()
-		head, err := bus.Head(ctx, space) // the leader's: a replica that lags is read again
-		if err != nil {
-			d, err = nil, readError(doc, space, err)
-		} else {
-			d, err = upTo(ctx, space, doc, head, epoch)
+		head, err := r.Head(ctx, space) // the leader's: a replica that lags is read again
+		if err == nil {
+			d, err = r.upTo(ctx, space, doc, head, epoch)
 		}
-		if !errors.Is(err, model.ErrRewound) || bus.Epoch() == epoch || ctx.Err() != nil {
-			return d, err
+		switch {
+		case err == nil:
+			return d, nil
+		case !errors.Is(err, model.ErrRewound) || bus.Epoch() == epoch || ctx.Err() != nil:
+			return nil, readError(doc, space, err)
 		}
 	}
 }
 
 func readError(doc, space string, err error) error {
 	return fmt.Errorf("read %s of space %s: %w", doc, space, err)
-}
-
-// readUpTo reads a document at least up to a position of the log in an epoch of the store.
-func readUpTo(ctx context.Context, bus port.Client, space, doc string, head, epoch uint64) (*replica.Document, error) {
-	r := readingOf(bus, space, doc, epoch)
-	d, err := r.upTo(ctx, head)
-	if err != nil {
-		return nil, readError(doc, space, err)
-	}
-	return d, nil
 }
 
 // reading is one read of a document.

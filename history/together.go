@@ -13,140 +13,52 @@ import (
 )
 
 // Together reads documents for many callers at a time, as when a process begins to wait for a thousand runs. While documents of a space
-// are read, further callers gather, and are served together: the log of the space is read once for all of them, and not once for each.
-// It is safe for concurrent use.
+// are read, further callers gather, and are served together: the log of the space, and its head, which is a whole commit, are read once
+// for all of them, and not once for each. It is safe for concurrent use.
 type Together struct {
-	bus port.Client
-
-	mu       sync.Mutex
-	readings map[ofSpace]*gathering // those that are under way
+	bus   port.Client
+	heads turns[uint64]
+	docs  turns[wanted]
 }
-
-// ofSpace is a space in an epoch of the store.
-type ofSpace struct {
-	space string
-	epoch uint64
-}
-
-// gathering are the callers that wait until a reading of their space has ended.
-type gathering struct{ waiting []*wanted }
 
 // wanted is a document that a caller wants at least up to a sequence of the log.
 type wanted struct {
 	doc  string
 	head uint64
-
-	// turn receives once: then the caller reads the documents of a list, of which it is the first, or reads its own alone, or has a result.
-	turn  chan struct{}
-	list  []*wanted
-	alone bool
-	d     *replica.Document
-	err   error
+	d    *replica.Document
 }
-
-// maxTogether bounds the documents that are read together.
-const maxTogether = 256
 
 // NewTogether returns a reader over a bus.
-func NewTogether(bus port.Client) *Together {
-	return &Together{bus: bus, readings: map[ofSpace]*gathering{}}
-}
+func NewTogether(bus port.Client) *Together { return &Together{bus: bus} }
 
 // Read is the function Read.
 func (t *Together) Read(ctx context.Context, space, doc string) (*replica.Document, error) {
-	return readWith(ctx, t.bus, space, doc, t.upTo)
+	return readFrom(ctx, t.bus, t, space, doc)
 }
 
-// upTo reads a document at least up to a position of the log in an epoch of the store.
-func (t *Together) upTo(ctx context.Context, space, doc string, head, epoch uint64) (*replica.Document, error) {
-	of, w := ofSpace{space, epoch}, &wanted{doc: doc, head: head, turn: make(chan struct{}, 1)}
-	if t.gather(of, w) {
-		select {
-		case <-w.turn:
-		case <-ctx.Done():
-			t.leave(of, w)
-			return nil, readError(doc, space, ctx.Err())
+// Head returns the sequence of the last commit of a space at the time of the call, or later.
+func (t *Together) Head(ctx context.Context, space string) (uint64, error) {
+	head := new(uint64)
+	err := t.heads.do(ctx, ofSpace{space, t.bus.Epoch()}, head, func(list []*uint64) error {
+		got, err := t.bus.Head(ctx, space)
+		for _, head := range list {
+			*head = got
 		}
-	} else {
-		w.list = []*wanted{w}
-	}
-	switch {
-	case w.list != nil:
-		t.lead(ctx, of, w.list)
-	case w.alone:
-		return readUpTo(ctx, t.bus, space, doc, head, epoch)
-	}
-	return w.d, w.err
+		return err
+	})
+	return *head, err
 }
 
-// gather has a caller wait for its turn. It returns false if nothing of the space is being read, and its turn is now.
-func (t *Together) gather(of ofSpace, w *wanted) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	g := t.readings[of]
-	if g == nil {
-		t.readings[of] = &gathering{}
-		return false
-	}
-	g.waiting = append(g.waiting, w)
-	return true
-}
-
-// leave ends the wait of a caller. If it is to read for others, these read for themselves.
-func (t *Together) leave(of ofSpace, w *wanted) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if w.list != nil {
-		tell(w.list[1:], true)
-		t.next(of)
-		return
-	}
-	g := t.readings[of]
-	if g == nil {
-		return // it has a result by now
-	}
-	if i := slices.Index(g.waiting, w); i >= 0 { // otherwise another caller is reading the document
-		g.waiting = slices.Delete(g.waiting, i, i+1)
-	}
-}
-
-// next gives the turn to those that wait. t.mu is held.
-func (t *Together) next(of ofSpace) {
-	g := t.readings[of]
-	if len(g.waiting) == 0 {
-		delete(t.readings, of)
-		return
-	}
-	n := min(len(g.waiting), maxTogether)
-	first := g.waiting[0]
-	first.list = slices.Clone(g.waiting[:n])
-	g.waiting = slices.Delete(g.waiting, 0, n)
-	first.turn <- struct{}{} // has room
-}
-
-// tell gives callers their results, or has each read its document alone.
-func tell(list []*wanted, alone bool) {
-	for _, w := range list {
-		w.alone = alone
-		w.turn <- struct{}{} // has room
-	}
-}
-
-// lead reads the documents of a list of callers for the first one, and gives the turn to those that have come meanwhile. If that
-// fails, each reads its document alone: one that cannot be read, or a caller whose context has ended, is no reason for the others to fail.
-func (t *Together) lead(ctx context.Context, of ofSpace, list []*wanted) {
-	first := list[0]
-	err := error(nil)
-	if len(list) > 1 {
-		err = t.read(ctx, of, list)
-	}
-	tell(list[1:], err != nil)
-	if len(list) == 1 || err != nil {
-		first.d, first.err = readUpTo(ctx, t.bus, of.space, first.doc, first.head, of.epoch)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.next(of)
+func (t *Together) upTo(ctx context.Context, space, doc string, head, epoch uint64) (*replica.Document, error) {
+	of, w := ofSpace{space, epoch}, &wanted{doc: doc, head: head}
+	err := t.docs.do(ctx, of, w, func(list []*wanted) (err error) {
+		if len(list) > 1 {
+			return t.read(ctx, of, list)
+		}
+		w.d, err = alone{t.bus}.upTo(ctx, space, doc, head, epoch)
+		return err
+	})
+	return w.d, err
 }
 
 // read reads documents, each once.
@@ -185,5 +97,129 @@ func (t *Together) read(ctx context.Context, of ofSpace, list []*wanted) error {
 			w.d = &d
 		}
 	}
+	return err
+}
+
+// ofSpace is a space in an epoch of the store.
+type ofSpace struct {
+	space string
+	epoch uint64
+}
+
+// turns have callers that want something of the same space take turns: one does what it wants, those that come meanwhile wait, and
+// then one of them does what all of these want.
+type turns[T any] struct {
+	mu sync.Mutex
+	by map[ofSpace]*gathering[T] // for each space of which something is being done
+}
+
+// gathering are those that wait.
+type gathering[T any] struct{ waiting []*turn[T] }
+
+// turn is what one caller wants.
+type turn[T any] struct {
+	want *T
+	// come receives once: then it is done, or the caller does what a list of callers want, of which it is the first, or what it wants alone.
+	come  chan struct{}
+	list  []*turn[T]
+	alone bool
+}
+
+// maxTogether bounds what is done in one turn.
+const maxTogether = 256
+
+// do calls all for what several callers want, or has another caller do that. If all fails for several, each is called for what it wants itself:
+// one that fails, or whose context ends while it does what others want, is no reason for these to fail.
+func (t *turns[T]) do(ctx context.Context, of ofSpace, want *T, all func([]*T) error) error {
+	w := &turn[T]{want: want, come: make(chan struct{}, 1)}
+	if t.gather(of, w) {
+		select {
+		case <-w.come:
+		case <-ctx.Done():
+			t.leave(of, w)
+			return ctx.Err()
+		}
+	} else {
+		w.list = []*turn[T]{w}
+	}
+	switch {
+	case w.list != nil:
+		return t.lead(of, w.list, all)
+	case w.alone:
+		return all([]*T{want})
+	}
+	return nil
+}
+
+// gather has a caller wait for its turn. It returns false if nothing of the space is being done, and its turn is now.
+func (t *turns[T]) gather(of ofSpace, w *turn[T]) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.by[of]
+	if g == nil {
+		if t.by == nil {
+			t.by = map[ofSpace]*gathering[T]{}
+		}
+		t.by[of] = &gathering[T]{}
+		return false
+	}
+	g.waiting = append(g.waiting, w)
+	return true
+}
+
+// leave ends the wait of a caller. If its turn has come, the others of its list do what they want themselves.
+func (t *turns[T]) leave(of ofSpace, w *turn[T]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w.list != nil {
+		tell(w.list[1:], true)
+		t.next(of)
+		return
+	}
+	g := t.by[of]
+	if g == nil {
+		return // it is done by now
+	}
+	if i := slices.Index(g.waiting, w); i >= 0 { // otherwise another caller is doing it
+		g.waiting = slices.Delete(g.waiting, i, i+1)
+	}
+}
+
+// next gives the turn to those that wait. t.mu is held.
+func (t *turns[T]) next(of ofSpace) {
+	g := t.by[of]
+	if len(g.waiting) == 0 {
+		delete(t.by, of)
+		return
+	}
+	n := min(len(g.waiting), maxTogether)
+	first := g.waiting[0]
+	first.list = slices.Clone(g.waiting[:n])
+	g.waiting = slices.Delete(g.waiting, 0, n)
+	first.come <- struct{}{} // has room
+}
+
+// tell tells callers that it is done, or that each does what it wants alone.
+func tell[T any](list []*turn[T], alone bool) {
+	for _, w := range list {
+		w.alone = alone
+		w.come <- struct{}{} // has room
+	}
+}
+
+// lead does what a list of callers want for the first one, and gives the turn to those that have come meanwhile.
+func (t *turns[T]) lead(of ofSpace, list []*turn[T], all func([]*T) error) error {
+	wants := make([]*T, len(list))
+	for i, w := range list {
+		wants[i] = w.want
+	}
+	err := all(wants)
+	tell(list[1:], err != nil)
+	if err != nil && len(list) > 1 {
+		err = all(wants[:1])
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.next(of)
 	return err
 }

@@ -14,11 +14,23 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// many is an oracle that many goroutines ask. Its gate, if there is one, holds up the loading of documents.
+// many is an oracle that many goroutines ask. Its gates, if there are any, hold up the reading of heads and the loading of documents.
 type many struct {
 	countingLog
-	mu   sync.Mutex
-	gate chan struct{}
+	mu                      sync.Mutex
+	gateOfHeads, gateOfDocs chan struct{}
+}
+
+func pass(ctx context.Context, gate chan struct{}) error {
+	if gate == nil {
+		return nil
+	}
+	select {
+	case <-gate:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (m *many) Epoch() uint64 {
@@ -28,18 +40,17 @@ func (m *many) Epoch() uint64 {
 }
 
 func (m *many) Head(ctx context.Context, space string) (uint64, error) {
+	if err := pass(ctx, m.gateOfHeads); err != nil {
+		return 0, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.countingLog.Head(ctx, space)
 }
 
 func (m *many) LoadPart(ctx context.Context, space, key string) (model.SpaceState, error) {
-	if m.gate != nil {
-		select {
-		case <-m.gate:
-		case <-ctx.Done():
-			return model.SpaceState{}, ctx.Err()
-		}
+	if err := pass(ctx, m.gateOfDocs); err != nil {
+		return model.SpaceState{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,7 +72,7 @@ func (m *many) ReadLog(ctx context.Context, space string, after uint64, limit in
 // read reads a document, and compares it with what it was from the beginning of the reading on.
 func (m *many) read(ctx context.Context, together *history.Together, doc string) error {
 	m.mu.Lock()
-	head, epoch := m.head(), m.epoch
+	head, epoch := m.oracle.head(), m.epoch
 	m.mu.Unlock()
 	d, err := together.Read(ctx, "s", doc)
 	if err != nil {
@@ -120,16 +131,19 @@ func TestTogether_ReadsWhatAFullLoadSaysWhileEverythingMoves(t *testing.T) {
 func TestTogether_TheLogIsReadOnceForAllThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newGated(t)
+		m.gateOfHeads = make(chan struct{})
 		together := history.NewTogether(m)
 		var callers sync.WaitGroup
 		for n := range 101 {
 			callers.Go(func() { m.must(m.read(t.Context(), together, oracleDocs[n%len(oracleDocs)])) })
 		}
 		synctest.Wait()
-		close(m.gate)
+		close(m.gateOfHeads)
+		synctest.Wait()
+		close(m.gateOfDocs)
 		callers.Wait()
-		if got := fmt.Sprintf("%d parts, %d commits", m.parts, m.commits); got != "5 parts, 62 commits" {
-			t.Errorf("%s; want 1 part and 31 commits for the first one, and 4 parts and 31 commits for the others", got)
+		if got := fmt.Sprintf("%d heads, %d parts, %d commits", m.heads, m.parts, m.commits); got != "2 heads, 5 parts, 62 commits" {
+			t.Errorf("%s; want 1 head, 1 part and 31 commits for the first one, and 1 head, 4 parts and 31 commits for the others", got)
 		}
 	})
 }
@@ -158,19 +172,19 @@ func TestTogether_ACallerThatGivesUpHasNoOthersFail(t *testing.T) {
 		synctest.Wait()
 		second()
 		synctest.Wait()
-		close(m.gate)
+		close(m.gateOfDocs)
 		callers.Wait()
 		m.must(m.read(t.Context(), together, "b")) // nothing is left of them
 	})
 }
 
-// newGated returns an oracle with 31 commits behind its checkpoint, and with a gate.
+// newGated returns an oracle with 31 commits behind its checkpoint, and a gate for its documents.
 func newGated(t *testing.T) *many {
 	m := &many{countingLog: countingLog{oracle: newOracle(t, 1)}}
 	m.moves = 0
 	for range 30 {
 		m.write()
 	}
-	m.gate = make(chan struct{})
+	m.gateOfDocs = make(chan struct{})
 	return m
 }

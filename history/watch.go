@@ -193,7 +193,7 @@ func (w *Watch) begin(ctx context.Context, epoch uint64) (*replica.Document, Fee
 			feed.Close()
 		}
 	}
-	head, err := w.Bus.Head(ctx, w.Space)
+	head, err := w.reads().Head(ctx, w.Space)
 	var feed Feed
 	if err == nil {
 		feed, err = w.Shared(w.Space, w.Doc, &head, epoch)
@@ -209,6 +209,9 @@ func (w *Watch) begin(ctx context.Context, epoch uint64) (*replica.Document, Fee
 		return d, feed, nil
 	}
 	d, err := w.reads().upTo(ctx, w.Space, w.Doc, max(head, feed.Seen()), epoch)
+	if err != nil {
+		err = readError(w.Doc, w.Space, err)
+	}
 	return d, feed, err
 }
 
