@@ -172,7 +172,7 @@ func (t *turns[T]) leave(of ofSpace, w *turn[T]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w.list != nil {
-		tell(w.list[1:], true)
+		notify(w.list[1:], true)
 		t.next(of)
 		return
 	}
@@ -199,8 +199,8 @@ func (t *turns[T]) next(of ofSpace) {
 	first.come <- struct{}{} // has room
 }
 
-// tell tells callers that it is done, or that each does what it wants alone.
-func tell[T any](list []*turn[T], alone bool) {
+// notify notifies callers that it is done, or that each does what it wants alone.
+func notify[T any](list []*turn[T], alone bool) {
 	for _, w := range list {
 		w.alone = alone
 		w.come <- struct{}{} // has room
@@ -214,7 +214,7 @@ func (t *turns[T]) lead(of ofSpace, list []*turn[T], all func([]*T) error) error
 		wants[i] = w.want
 	}
 	err := all(wants)
-	tell(list[1:], err != nil)
+	notify(list[1:], err != nil)
 	if err != nil && len(list) > 1 {
 		err = all(wants[:1])
 	}
