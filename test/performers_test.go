@@ -271,7 +271,11 @@ func (s *scanning) answers() func(n int) []string {
 		for range n {
 			select {
 			case m := <-answers:
-				texts = append(texts, string(m.Data))
+				text := string(m.Data)
+				if m.Reply == "" {
+					text += " without a reply"
+				}
+				texts = append(texts, text)
 			case <-time.After(patience):
 				s.t.Fatalf("only %v is answered", texts)
 			}
@@ -280,7 +284,23 @@ func (s *scanning) answers() func(n int) []string {
 	}
 }
 
-// A performer that is eager says nothing of a short task but its result.
+// A result that no server takes is the error of the task, with words, and not performed again for ever.
+func TestPerformers_AResultThatIsTooLargeForTheServer(t *testing.T) {
+	t.Parallel()
+	for _, eager := range []bool{false, true} {
+		s := newScanning(t)
+		s.perform(performer.Config{Eager: eager, Do: func(context.Context, *performer.Work, func(model.Value)) (model.Value, error) {
+			return model.String(strings.Repeat("x", 2<<20)), nil
+		}})
+		s.send(scanStart, "e1", "a")
+		got := s.task("a", func(t space.Task) bool { return t.State != space.TaskPending })
+		if got.State != space.TaskFailed || !strings.HasPrefix(got.Err, "LimitError: the end of the task has 2097162 bytes, and the server takes messages of up to 1048576") {
+			t.Errorf("eager %v: the task is %+v", eager, got)
+		}
+	}
+}
+
+// A performer that is eager says nothing of a short task but its result, and waits for no reply to it.
 func TestPerformers_AnEagerOneClaimsNoShortTask(t *testing.T) {
 	t.Parallel()
 	s := newScanning(t)
@@ -294,8 +314,8 @@ func TestPerformers_AnEagerOneClaimsNoShortTask(t *testing.T) {
 			t.Errorf("the task is %+v", got)
 		}
 	}
-	if got := answers(2); strings.Join(got, " ") != `{"out":"in of a"} {"out":"in of b"}` {
-		t.Errorf("the answers are %v", got)
+	if got := answers(2); strings.Join(got, " ") != `{"out":"in of a"} without a reply {"out":"in of b"} without a reply` {
+		t.Errorf("the answers, and to which of them a reply is expected: %v", got)
 	}
 }
 

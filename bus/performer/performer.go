@@ -27,9 +27,10 @@ type Config struct {
 	// Do performs a task. It must return when ctx ends: the worker does not need the task any more, or the process stops.
 	// An *Error has a type; any other error is of type Error. progress reports how far it is.
 	Do func(ctx context.Context, w *Work, progress func(model.Value)) (model.Value, error)
-	// Eager begins a task without waiting for the worker to confirm its claim, and claims it only if it takes longer than 500 ms. That saves
-	// two of five messages for short tasks. An offer that has waited in the connection for seconds, and was given to another performer
-	// meanwhile, is performed once too often then: it is for tasks that are cheap to perform again.
+	// Eager begins a task without waiting for the worker to confirm its claim, and claims it only if it takes longer than 500 ms; the end of
+	// a shorter one is sent, and not confirmed. That leaves two of five messages. An offer that has waited in the connection for seconds, and
+	// was given to another performer meanwhile, is performed once too often then, and so is a task whose end was lost with the connection: the
+	// worker offers it again three seconds after the first time. It is for tasks that are cheap to perform again.
 	Eager bool
 	// Logger receives what is reported to no worker; default: discard.
 	Logger *slog.Logger
@@ -56,6 +57,7 @@ type Work struct {
 
 	answer, cancel string
 	heartbeat      time.Duration
+	claimed        bool // the worker has confirmed it
 }
 
 // Error is an error with a type.
@@ -170,15 +172,15 @@ func (s *server) stop(subject string) {
 }
 
 var (
-	busy = model.Object(model.F("busy", true))
-	mine = model.Object(model.F("claim", true))
+	busy = []byte(`{"busy":true}`)
+	mine = []byte(`{"claim":true}`)
 	beat = model.F("heartbeat", true)
 )
 
 // publish sends an answer and does not wait. A message that is lost costs time, and no task.
-func (s *server) publish(subject string, v model.Value) {
+func (s *server) publish(subject string, answer []byte) {
 	if isBelow(subject, s.names.Prefix+".answer.") {
-		_ = s.nc.Publish(subject, v.AppendJSON(nil))
+		_ = s.nc.Publish(subject, answer)
 	}
 }
 
@@ -186,10 +188,10 @@ func (s *server) publish(subject string, v model.Value) {
 var errOver = errors.New("the worker does not wait for the task any more")
 
 // confirm sends an answer, and returns when the worker has accepted it.
-func (s *server) confirm(ctx context.Context, w *Work, v model.Value) error {
+func (s *server) confirm(ctx context.Context, w *Work, answer []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	m, err := s.nc.RequestWithContext(ctx, w.answer, v.AppendJSON(nil))
+	m, err := s.nc.RequestWithContext(ctx, w.answer, answer)
 	if err != nil {
 		return err
 	}
@@ -251,16 +253,24 @@ func (s *server) take(ctx context.Context, m *nats.Msg) {
 	switch {
 	case ctx.Err() != nil && failed != nil:
 		s.publish(w.answer, busy) // handed back
-	case doing.Err() == nil || failed == nil:
-		s.report(w, result(out, failed))
+	case doing.Err() != nil && failed != nil: // stopped
+	case w.claimed:
+		s.report(w, s.result(out, failed))
+	default:
+		s.publish(w.answer, s.result(out, failed))
 	}
 }
 
-// claim claims a task, and reports whether it is this performer's.
+// claim claims a task, and reports whether it is this performer's. It hands the task back if the claim remains without an answer, and
+// needs to be made.
 func (s *server) claim(ctx context.Context, w *Work) bool {
 	err := s.confirm(ctx, w, mine)
 	if err == nil {
+		w.claimed = true
 		return true
+	}
+	if s.cfg.Eager && ctx.Err() != nil {
+		return false // the task has ended meanwhile, and its end follows
 	}
 	if !errors.Is(err, errOver) {
 		s.publish(w.answer, busy) // the worker may have the claim
@@ -322,7 +332,7 @@ func (s *server) beat(ctx context.Context, stop func(), w *Work, progress func()
 		if p := progress(); !p.IsAbsent() {
 			v = model.Object(beat, model.F("progress", p))
 		}
-		switch err := s.confirm(ctx, w, v); {
+		switch err := s.confirm(ctx, w, v.AppendJSON(nil)); {
 		case err == nil:
 			silent = 0
 		case errors.Is(err, errOver):
@@ -354,9 +364,9 @@ func (s *server) claimLate(ctx context.Context, stop func(), w *Work) bool {
 }
 
 // report sends the result of a task until the worker has it. A connection may be interrupted meanwhile.
-func (s *server) report(w *Work, v model.Value) {
+func (s *server) report(w *Work, answer []byte) {
 	for n := range tries {
-		err := s.confirm(context.Background(), w, v)
+		err := s.confirm(context.Background(), w, answer)
 		if err == nil {
 			return
 		}
@@ -368,8 +378,16 @@ func (s *server) report(w *Work, v model.Value) {
 	}
 }
 
-// result returns the last answer.
-func result(out model.Value, err error) model.Value {
+// result returns the last answer, which the server has to take.
+func (s *server) result(out model.Value, err error) []byte {
+	answer := answerOf(out, err).AppendJSON(nil)
+	if size, limit := len(answer), s.nc.MaxPayload(); int64(size) > limit {
+		answer = answerOf(model.Value{}, &Error{Type: "LimitError", Permanent: true, Message: fmt.Sprintf("the end of the task has %d bytes, and the server takes messages of up to %d: keep what is large elsewhere, and return a reference", size, limit)}).AppendJSON(nil)
+	}
+	return answer
+}
+
+func answerOf(out model.Value, err error) model.Value {
 	if err == nil {
 		if out.IsAbsent() {
 			out = model.Null()
