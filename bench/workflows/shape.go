@@ -79,6 +79,7 @@ func (throughput) Cases(bool) (list []Case) {
 	}
 	return append(list,
 		Case{Name: "fan, 1000 actions, 8 runs at a time", Program: "fan", N: 1000, Flights: 8, Unit: actions, OnlySettle: true},
+		Case{Name: "sequence, 1024 runs at a time", Program: "sequence", N: 1, Flights: 1024, Unit: actions, OnlySettle: true},
 		Case{Name: "sequence, one run at a time", Program: "sequence", N: 1, Flights: 1, Unit: actions})
 }
 
