@@ -19,6 +19,9 @@ func (t *tail) span(e *model.LogEntry, s *model.Send) (model.Trace, func(error))
 	if t.c.cfg.Tracer == nil {
 		return s.Trace, unrecorded
 	}
+	if h, ok := t.c.cfg.Tracer.(telemetry.Head); ok && telemetry.LeavesOut(h, s.Trace) {
+		return s.Trace, unrecorded
+	}
 	ctx, span := t.c.cfg.Tracer.Start(telemetry.Context(context.Background(), s.Trace), "release "+s.Stream, releaseSpans...)
 	if !span.IsRecording() {
 		if telemetry.LeftOut(s.Trace) {

@@ -257,7 +257,9 @@ func (l *Ledger) join(tx *model.Tx, d *Draft) error {
 	}
 	for i := range d.Sends {
 		s := &d.Sends[i]
-		s.Trace = tx.Trace
+		if s.Trace == (model.Trace{}) {
+			s.Trace = tx.Trace
+		}
 		if s.To == l.replica.Space && s.Slot == 0 {
 			s.Behind = l.lane.Seen()
 		}

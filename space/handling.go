@@ -162,6 +162,19 @@ func (h *handling) conclude(a *ledger.Attempt, dropped bool) {
 	if a.Receipt.Outcome != model.Handled {
 		tx.endTask(h.sizes, a.Event, receipts.Reason(a.Receipt))
 	}
+	h.traceSends(a)
+}
+
+// traceSends sets the trace context of what an event sends, if it is not that of its transaction.
+func (h *handling) traceSends(a *ledger.Attempt) {
+	f := h.cfg.Trace.Sends
+	if f == nil || len(a.Sends) == 0 {
+		return
+	}
+	t := f(a.Event, a.Trace)
+	for i := range a.Sends {
+		a.Sends[i].Trace = t
+	}
 }
 
 // recorded applies the writes of the transaction that ended an event.

@@ -11,11 +11,14 @@ import (
 // Trace is a set of functions that are called as the space works (P10). All of them are optional, and a nil
 // one costs a branch. They observe: none may change anything.
 //
-// Only HandleStart has a result: the trace context that it returns is recorded in the transaction and travels
-// with the handler's sends. That context is an input like the time; no decision depends on it.
+// Only HandleStart and Sends have results: the trace context that HandleStart returns is recorded in the transaction and travels
+// with the handler's sends, unless Sends returns another for these. That context is an input like the time; no decision depends on it.
 type Trace struct {
 	HandleStart func(ev *model.Event) model.Trace
-	HandleEnd   func(HandleInfo)
+	// Sends returns the trace context that travels with what the transaction of an event sends. of is that of the transaction. It is called if there are
+	// sends.
+	Sends     func(ev *model.Event, of model.Trace) model.Trace
+	HandleEnd func(HandleInfo)
 	// Later is called for each event of the lane that has to wait for its time.
 	Later    func(LaterInfo)
 	RunStart func(RunInfo)

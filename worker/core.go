@@ -74,6 +74,9 @@ func (c *core) trace() space.Trace {
 	if c.tracing.spans.tracer != nil || c.engine.tally != nil {
 		t.PassEnd, t.TaskStarted = c.tracing.spans.passEnd, c.taskStarted
 	}
+	if c.tracing.spans.head != nil {
+		t.Sends = c.tracing.spans.passedOn
+	}
 	if c.engine.tally != nil {
 		t.Skipped = c.engine.tally.heldBack
 	}

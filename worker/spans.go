@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker/host"
 )
 
 // spans turns the core's callbacks into spans. Without a tracer every method is a branch. All methods are called by the loop of the
@@ -28,9 +29,11 @@ import (
 //
 // The sampler is asked first, with the name and the time alone. An event that it leaves out has no other span, so that it costs a question: where
 // there are many events, nearly all are left out. The spans of a pass and a commit belong to an event that is recorded, if there is one, and have no
-// links to others.
+// links to others. A tracer that knows the answer before there is a span is not asked for one, and nothing about an event that is left out is made or stored
+// unless something needs it: its trace follows from the event (telemetry.Origin).
 type spans struct {
 	tracer trace.Tracer
+	head   telemetry.Head // the same, nil if it only knows with a span
 	space  string
 	// stored returns when an event of the lane was stored, if that is known.
 	stored func(lane uint64) (time.Time, bool)
@@ -44,22 +47,39 @@ type spans struct {
 	handle    trace.Span // of the running attempt, nil if there is none, or it is left out
 	handleCtx context.Context
 	handling  model.Trace // that of handleCtx
-	lane      laneWait
-	pass      passSpan
-	runs      runSpans
-	tasks     taskTraces
+	// early is the running event if it was left out before there was a span: handleCtx and handling are made when something needs them.
+	early *model.Event
+	lane  laneWait
+	pass  passSpan
+	runs  runSpans
+	tasks taskTraces
 	// before is the newest pass, which a pass without a cause of its own continues: nodes that were held back run then.
 	before model.Trace
+}
+
+// newSpans returns the spans of a space; tracer may be nil.
+func newSpans(tracer trace.Tracer, of *host.Access) spans {
+	head, _ := tracer.(telemetry.Head)
+	return spans{tracer: tracer, head: head, space: of.Space, stored: of.Stored}
 }
 
 // handleStart begins the span of an attempt. An event that has waited for a time begins a trace of its own, with a link to what has
 // sent it: a trace that goes on after hours is not complete when its sampler decides, and that of a job would never end.
 func (s *spans) handleStart(ev *model.Event, handled bool) model.Trace {
+	if s.leavesOut(ev) {
+		return s.leaveOutEarly(ev)
+	}
 	ctx := telemetry.Context(context.Background(), ev.Trace)
 	options := consumer
 	if ev.NotBefore > 0 {
 		options = append(options[:1:1], trace.WithNewRoot(), trace.WithLinks(telemetry.Links([]model.Trace{ev.Trace})...))
+		if s.head != nil {
+			ctx, options[1] = s.origin(ev).Begin(ctx), trace.WithSpanKind(trace.SpanKindConsumer)
+		}
 	} else {
+		if s.head != nil && begins(ev) {
+			ctx = s.origin(ev).Begin(ctx)
+		}
 		ctx = s.waited(ctx, ev, handled)
 		if s.lane.unsampled && ev.Lane == s.lane.seq {
 			return s.leaveOut(ctx, ev.Trace)
@@ -171,7 +191,7 @@ func (s *spans) laneSpan(ctx context.Context, ev *model.Event, handled bool) con
 
 func (s *spans) handleEnd(i *space.HandleInfo) {
 	if s.handle == nil {
-		s.handleCtx, s.handling = nil, model.Trace{}
+		s.handleCtx, s.handling, s.early = nil, model.Trace{}, nil
 		return
 	}
 	switch {
@@ -210,6 +230,7 @@ func (s *spans) context(ctx context.Context) context.Context {
 
 // now returns the context of the innermost span of the loop, nil if there is none.
 func (s *spans) now() context.Context {
+	s.needEarly()
 	switch {
 	case s.runs.inner() != nil:
 		return s.runs.inner()
@@ -442,6 +463,9 @@ func (s *spans) leftOut(t model.Trace) bool { return !s.recordsAll && telemetry.
 func (s *spans) causes(c *model.Commit) (parent model.Trace, links []trace.Link) {
 	for i := range c.Txs {
 		t := c.Txs[i].Trace
+		if t.Parent == "" && parent.Parent == "" {
+			t = s.leftOutIn(&c.Txs[i])
+		}
 		switch left := s.leftOut(t); {
 		case t.Parent == "":
 		case parent.Parent == "", s.leftOut(parent) && !left:
@@ -470,6 +494,7 @@ const maxTaskTraces = 1024
 
 // taskStarted records that the running code has started a task.
 func (s *spans) taskStarted(action, key string) {
+	s.needEarly()
 	by := s.handling
 	if s.handleCtx == nil || s.runs.inner() != nil {
 		ctx := s.now()

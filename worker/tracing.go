@@ -28,6 +28,7 @@ const longChain = lineage.DefaultMaxChain / 10
 func (t *tracing) ended(i space.HandleInfo) {
 	if t.spans.tracer != nil {
 		t.spans.handleEnd(&i)
+		i.Trace = t.spans.passedOn(i.Event, i.Trace)
 	}
 	if i.Receipt != nil && i.Receipt.Outcome != model.Handled && i.Receipt.Outcome != model.Rejected {
 		t.cfg.Logger.WarnContext(telemetry.Context(context.Background(), i.Trace), "event "+string(i.Receipt.Outcome), "space", t.space, "stream", i.Event.Stream,

@@ -149,7 +149,7 @@ func limitError(o *host.Overrun) error {
 
 // NewCore makes the core of a space.
 func (p program) NewCore(of *host.Access, st model.SpaceState, r *replica.Replica) (host.Core, error) {
-	c := &core{of: of, engine: p.engine, clock: runClock{profile: p.engine.profile, space: of.Space}, tracing: tracing{space: of.Space, cfg: p.engine.cfg, spans: spans{tracer: p.engine.cfg.Tracer, space: of.Space, stored: of.Stored}}}
+	c := &core{of: of, engine: p.engine, clock: runClock{profile: p.engine.profile, space: of.Space}, tracing: tracing{space: of.Space, cfg: p.engine.cfg, spans: newSpans(p.engine.cfg.Tracer, of)}}
 	c.load.to, c.load.space = p.engine.tally, of.Space
 	if c.load.to != nil {
 		context.AfterFunc(of.Ctx, c.load.end)

@@ -21,7 +21,7 @@ import (
 )
 
 // Setup returns the tracer that the standard OTEL_* variables ask for, and a
-// function that flushes it. The tracer is nil, and costs nothing, unless one of
+// function that flushes it. The tracer is a telemetry.Head if the sampler is a standard one. It is nil, and costs nothing, unless one of
 // OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT and
 // OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set.
 func Setup(ctx context.Context, service string) (trace.Tracer, func(context.Context) error, error) {
@@ -38,7 +38,7 @@ func Setup(ctx context.Context, service string) (trace.Tracer, func(context.Cont
 		return nil, none, err
 	}
 	p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res))
-	return p.Tracer(telemetry.Scope, trace.WithInstrumentationVersion(telemetry.Version())), p.Shutdown, nil
+	return withHead(p.Tracer(telemetry.Scope, trace.WithInstrumentationVersion(telemetry.Version()))), p.Shutdown, nil
 }
 
 // newExporter returns the exporter that OTEL_TRACES_EXPORTER and the variables of the protocol name.
