@@ -50,9 +50,24 @@ func recorded(ev *model.Event) model.Trace {
 // passedOn returns the trace context that travels with what an event causes, of being that of its transaction: if that has none, the event was left out.
 func (s *spans) passedOn(ev *model.Event, of model.Trace) model.Trace {
 	if of.Parent == "" && s.head != nil {
-		return s.origin(ev).LeftOut(of)
+		return s.leftEarly.of(s.origin(ev), of)
 	}
 	return of
+}
+
+// leftEarly is the newest context of an event that was left out early: the pass, the commit and the sends of one event have the same.
+type leftEarly struct {
+	origin telemetry.Origin
+	parent string
+}
+
+// of returns t with the context of what an event has caused that is left out.
+func (l *leftEarly) of(o telemetry.Origin, t model.Trace) model.Trace {
+	if l.origin != o || l.parent == "" {
+		l.origin, l.parent = o, o.LeftOut(model.Trace{}).Parent
+	}
+	t.Parent = l.parent
+	return t
 }
 
 // needEarly makes the context of an event that was left out early.
@@ -73,5 +88,5 @@ func (s *spans) leftOutIn(tx *model.Tx) model.Trace {
 	if !s.head.LeavesOut(trace.SpanContext{}, o.ID()) {
 		return tx.Trace
 	}
-	return o.LeftOut(tx.Trace)
+	return s.leftEarly.of(o, tx.Trace)
 }

@@ -48,11 +48,12 @@ type spans struct {
 	handleCtx context.Context
 	handling  model.Trace // that of handleCtx
 	// early is the running event if it was left out before there was a span: handleCtx and handling are made when something needs them.
-	early *model.Event
-	lane  laneWait
-	pass  passSpan
-	runs  runSpans
-	tasks taskTraces
+	early     *model.Event
+	leftEarly leftEarly
+	lane      laneWait
+	pass      passSpan
+	runs      runSpans
+	tasks     taskTraces
 	// before is the newest pass, which a pass without a cause of its own continues: nodes that were held back run then.
 	before model.Trace
 }
