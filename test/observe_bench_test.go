@@ -4,6 +4,7 @@ package test
 
 import (
 	"context"
+	"encoding/binary"
 	"strconv"
 	"syscall"
 	"testing"
@@ -36,10 +37,21 @@ func BenchmarkObserved(b *testing.B) {
 		{"off", settle.WorkerConfig{}},
 		{"metrics", settle.WorkerConfig{Meter: m.Meter}},
 		{"metrics and 1 trace of 100", settle.WorkerConfig{Meter: m.Meter, Tracer: tracer(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(.01)))}},
+		{"metrics and 1 trace of 100, known before there is a span", settle.WorkerConfig{Meter: m.Meter, Tracer: &hundredth{tracer(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(.01)))}}},
 		{"metrics and all traces", settle.WorkerConfig{Meter: m.Meter, Tracer: tracer(sdktrace.AlwaysSample())}},
 	} {
 		b.Run(c.name, func(b *testing.B) { benchObserved(b, c.cfg) })
 	}
+}
+
+// hundredth is a tracer that knows before there is a span that it records one trace of 100.
+type hundredth struct{ trace.Tracer }
+
+func (*hundredth) LeavesOut(parent trace.SpanContext, id trace.TraceID) bool {
+	if parent.IsValid() {
+		return !parent.IsSampled()
+	}
+	return binary.BigEndian.Uint64(id[8:])>>1 >= 1<<63/100
 }
 
 func benchObserved(b *testing.B, cfg settle.WorkerConfig) {
