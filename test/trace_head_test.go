@@ -20,7 +20,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// halved is a tracer that records half of the traces, as parentbased_traceidratio does, and says so before there is a span.
+// halved is a tracer that records half of the traces, as parentbased_traceidratio does, and knows it before there is a span.
 type halved struct {
 	trace.Tracer
 	asked atomic.Int64 // for spans that are not recorded
