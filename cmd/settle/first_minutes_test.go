@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -138,8 +140,13 @@ func (u *visitor) process(command string) (out *terminal, kill func()) {
 	if err != nil {
 		u.Fatal(err)
 	}
+	return u.starts(exec.Command(file, u.line(command)...))
+}
+
+// starts starts a process. The function kills it, as kill -9 does.
+func (u *visitor) starts(cmd *exec.Cmd) (out *terminal, kill func()) {
+	u.Helper()
 	out = &terminal{}
-	cmd := exec.Command(file, u.line(command)...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		u.Fatal(err)
@@ -306,4 +313,96 @@ func TestFirstMinutes_TheDoorIsUsedKilledAndChanged(t *testing.T) {
 	want(t, 0, "door", "versions")
 	want(t, 0, "door", "rollback", "door")
 	u.does(1, `document status is "not locked"; "closed" was expected | 1 of 4 tests failed`, "settle test")
+}
+
+// The same door in Go is created, tested, run, watched, used, killed and changed: each command does what the page says. The program listens at a port that is free.
+func TestFirstMinutes_TheProgramInGo(t *testing.T) {
+	u := visit(t, "A program in Go")
+	u.does(0, "door.go | go test", "settle init go door-go")
+	t.Chdir("door-go")
+	t.Setenv("GOPROXY", "off")
+	t.Setenv("GOFLAGS", "")
+	t.Setenv("GOWORK", "off")
+	u.builds("go test ./...", "test", "-vet=off", "./...")
+	u.replaces("main.go", "127.0.0.1:4222", freePort(t))
+	first, kill := u.runsGo("go run .")
+	u.shows(first, "settle watch home status")
+
+	watch, _ := u.begins("settle watch home status")
+	u.shows(watch, "its first event creates it")
+	const unlock, enter = `settle send home unlock --wait`, `settle send home open '{"by": "ann"}' --id visit-1 --wait`
+	u.does(0, "handled", unlock)
+	u.does(0, "visit-1: handled, result 1", enter)
+	u.does(0, "handled", "settle send home close --wait")
+	for _, value := range []string{"open", "closed"} {
+		u.shows(watch, "\t\""+value+"\"\n")
+	}
+	u.does(0, "visit-1: handled, result 1", enter)
+	want(t, 0, `"visits":1`, "get", "home", "door")
+	u.line("settle console")
+	console := &terminal{}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, []string{"console", "--http", "127.0.0.1:0"}, console, console) }() // ends with ctx
+	u.shows(console, "http://127.0.0.1:")
+	u.until("the console shows the door", func() bool { return strings.Contains(u.served(console, "/spaces/home"), "visits") }, console)
+	cancel()
+	<-ended
+
+	u.does(0, "handled", unlock)
+	kill()
+	u.shows(watch, "disconnected")
+	u.replaces("door.go", `return "closed", nil`, `return "shut", nil`)
+	again, _ := u.runsGo("go run .")
+	u.shows(again, "settle watch home status")
+	u.shows(watch, "connected again")
+	u.does(0, "visit-1: handled, result 1", enter)
+	u.shows(watch, "\t\"shut\"\n")
+}
+
+// freePort returns an address that is free now, and again after a process that has listened there is killed.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// builds runs the go command, in place of a line of the page.
+func (u *visitor) builds(line string, args ...string) {
+	u.Helper()
+	u.line(line)
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		u.Fatalf("%s: %v\n%s", line, err, out)
+	}
+}
+
+// runsGo builds the program in this directory and runs it, in place of a line of the page. The function kills it.
+func (u *visitor) runsGo(line string) (out *terminal, kill func()) {
+	u.Helper()
+	program := filepath.Join(u.TempDir(), "door")
+	u.builds(line, "build", "-o", program, ".")
+	return u.starts(exec.Command(program))
+}
+
+// served returns a page of a console, whose address a terminal shows.
+func (u *visitor) served(console *terminal, path string) string {
+	u.Helper()
+	at := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(console.String())
+	r, err := http.NewRequestWithContext(u.Context(), http.MethodGet, at+path, http.NoBody)
+	if err != nil {
+		u.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	a, err := client.Do(r)
+	if err != nil {
+		return ""
+	}
+	defer a.Body.Close()
+	text, _ := io.ReadAll(a.Body) // a page that ends early is asked for again
+	return string(text)
 }

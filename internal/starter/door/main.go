@@ -31,6 +31,7 @@ func main() {
 	fmt.Println("In this directory:")
 	fmt.Println("        settle watch home status")
 	fmt.Println("        settle send home unlock --wait")
+	fmt.Println("        settle console    (pages of it, for a browser)")
 	fmt.Println("Ctrl-C ends it; what is there stays.")
 	<-ctx.Done()
 	stop() // a second Ctrl-C ends the process at once
