@@ -535,8 +535,16 @@ func (d *runData) steps(h *runs.History) {
 	}
 }
 
+// lastReset returns the last step from which a run can go on: with its last one, a run that has ended would end again.
+func lastReset(s *runs.Status) int {
+	if s.State == runs.Running {
+		return s.Steps
+	}
+	return s.Steps - 1
+}
+
 func stepOf(e *runs.Event, s *runs.Status) stepRow {
-	r := stepRow{Step: e.Step, At: msTime(e.At), State: "clean", What: string(e.Kind), Started: e.Started, Reset: e.Step < s.Steps || s.State != runs.Running}
+	r := stepRow{Step: e.Step, At: msTime(e.At), State: "clean", What: string(e.Kind), Started: e.Started, Reset: e.Step <= lastReset(s)}
 	switch e.Kind {
 	case runs.EventDone:
 		r.What = e.Action

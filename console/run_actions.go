@@ -215,6 +215,9 @@ func previewRunReset(ctx context.Context, a *act) (*preview, error) {
 	if err != nil {
 		return nil, err
 	}
+	if last := lastReset(s); step > last {
+		return nil, invalidForm("%s can go on from the steps 1 to %d, and not from step %d: nothing comes after it", s.ID, last, step)
+	}
 	return &preview{
 		Title: fmt.Sprintf("Let %s go on from step %d", s.ID, step), Button: "Reset", Grave: true, Back: a.runBack() + "#steps", CLI: a.runCommand("reset", strconv.Itoa(step)),
 		Text: fmt.Sprintf("%s after it dropped, with their results. What is pending is cancelled. Actions that are performed again have other keys than before: what they have done outside is done twice.", countIs(max(0, s.Steps-step), "step is", "steps are")),

@@ -1,8 +1,10 @@
 package console
 
 import (
+	"fmt"
 	"context"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -142,6 +144,17 @@ func TestOverview_NamesAnActionWithoutAPerformer(t *testing.T) {
 	}
 }
 
+// lastStep returns the last step of the history of a run.
+func lastStep(page string) (step int) {
+	for part := range strings.SplitSeq(page, `<tr id="h-`) {
+		number, _, _ := strings.Cut(part, `"`)
+		if n, err := strconv.Atoi(number); err == nil {
+			step = max(step, n)
+		}
+	}
+	return step
+}
+
 // A run receives a signal, is retried, reset and cancelled.
 func TestRun_Actions(t *testing.T) {
 	var repaired atomic.Bool
@@ -160,7 +173,12 @@ func TestRun_Actions(t *testing.T) {
 	repaired.Store(true)
 	w.acts("run-retry", what, nil, "settle workflow retry a r1")
 	w.until(page, "r1 is done")
-	w.want(page, 200, "by sea", "Go on from here")
+	ended := w.want(page, 200, "by sea", "Go on from here")
+	last := lastStep(ended)
+	if strings.Contains(ended, fmt.Sprintf("step=%d&#34;", last)) || strings.Contains(ended, fmt.Sprintf(`step=%d"`, last)) || !strings.Contains(ended, fmt.Sprintf("step=%d", last-1)) {
+		t.Errorf("a run that is done is to go on from its last step, %d, or not from the one before: %s", last, ended)
+	}
+	w.want(fmt.Sprintf("/-/do/run-reset?space=a&run=r1&step=%d", last), 400, fmt.Sprintf("r1 can go on from the steps 1 to %d", last-1))
 	w.want("/-/do/run-retry?"+what.Encode(), 400, "only a run that has failed or was cancelled goes on")
 	reset := url.Values{"space": {"a"}, "run": {"r1"}, "step": {"4"}}
 	before, _ := w.acts("run-reset", reset, nil, "settle workflow reset a r1 4")

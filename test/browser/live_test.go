@@ -192,3 +192,35 @@ func TestLive_RowsDoNotMoveUnderAPointer(t *testing.T) {
 	b.untilText("#list", "amsterdam")
 	b.until(`!document.querySelector(".newer")`)
 }
+
+// While 200 other consoles have a page open, it is live in a browser, too: a change is there, and each of the others gets it.
+func TestLive_AmongTwoHundredConsoles(t *testing.T) {
+	w := start(t, 1, gateway.Config{})
+	w.send("rome", "order", "o1", map[string]any{"item": "lamp", "pieces": 1})
+	const consoles = 200
+	ctx, end := context.WithCancel(t.Context())
+	var open, changed, all sync.WaitGroup
+	defer all.Wait()
+	defer end()
+	for range consoles {
+		open.Add(1)
+		changed.Add(1)
+		all.Go(func() { // ends with ctx, or when it has got the change
+			begun, seen := sync.OnceFunc(open.Done), sync.OnceFunc(changed.Done)
+			defer begun()
+			defer seen()
+			w.follow(ctx, "/spaces/rome", func(line string) bool {
+				begun()
+				return strings.Contains(line, `"id":"documents"`) && strings.Contains(line, ">2<")
+			})
+		})
+	}
+	open.Wait()
+	b := w.open()
+	b.to("/spaces/rome")
+	b.live()
+	b.untilText("#documents", "orders 1")
+	w.send("rome", "order", "o2", map[string]any{"item": "lamp", "pieces": 1})
+	b.untilText("#documents", "orders 2")
+	changed.Wait()
+}

@@ -72,3 +72,58 @@ func (b *tab) drains() string {
 	b.does("/fleet?worker="+id, "drain", "Worker "+id+" hands over its")
 	return id
 }
+
+// Actions on runs are done in a browser: a signal, and a run that goes on from a step, is cancelled and is tried again.
+func TestOperations_OnRunsAreDoneInTheBrowser(t *testing.T) {
+	w := start(t, 1, gateway.Config{})
+	if _, err := flow.In(w.d.Client().Space("berlin")).Start(t.Context(), "finish", "f2", map[string]any{"items": []string{}}); err != nil {
+		t.Fatal(err)
+	}
+	b := w.open()
+	const run = "/spaces/berlin/runs/f2"
+	b.to(run)
+	b.untilText("h1", "f2 waits for signal approve")
+	b.does(run, "run-signal", "f2 has received signal approve")
+	b.untilText("h1", "f2 is done")
+	b.does(run, "run-reset", "f2 goes on from step 1")
+	b.untilText("h1", "f2 waits for signal approve")
+	b.does(run, "run-cancel", "f2 is cancelled")
+	b.untilText("h1", "f2 was cancelled")
+	b.does(run, "run-retry", "f2 goes on")
+	b.untilText("h1", "f2 waits for signal approve")
+}
+
+// An event that waits is cancelled, all that has failed of a tree is sent again, a job is stopped, and a program is rolled back, in a browser.
+func TestOperations_OnTreesJobsAndProgramsAreDoneInTheBrowser(t *testing.T) {
+	w := start(t, 1, gateway.Config{})
+	w.send("rome", "remind", "r1", map[string]any{"item": "lamp", "after": "2h"})
+	w.send("rome", "recall", "c1", nil)
+	b := w.open()
+
+	b.to("/spaces/rome/events/remind/r1")
+	const waiting = `document.querySelector('main a[href*="/events/deliver/"]')`
+	b.until(waiting)
+	b.does(strings.TrimPrefix(eval[string](b, waiting+".href"), w.base), "cancel", "is cancelled")
+	b.untilText("main", "Cancelled, in commit")
+
+	b.to("/spaces/rome/events/recall/c1")
+	b.untilText("main", "Redrive all 2 that failed")
+	b.does("/spaces/rome/events/recall/c1", "redrive-tree", "2 events")
+
+	stopped := false
+	for n := 0; !stopped && n < 10; n++ { // a browser that takes longer than the job finds nothing to stop; the events fail again, and are there for the next job
+		b.to("/dead")
+		b.until(`document.querySelector('main a[href^="/-/do/dead-redrive?"]')`)
+		b.does("/dead", "dead-redrive", "")
+		const stop = `form[action="/-/do/job-stop"] button`
+		stopped = eval[bool](b, fmt.Sprintf(`(() => { const s = document.querySelector(%q); if (s) s.click(); return !!s })()`, stop))
+	}
+	if !stopped {
+		t.Error("no job could be stopped")
+	}
+	b.untilText("main", "Stopped by")
+
+	w.redeploy("shop", "*", "the shop is closed today", "the shop is closed")
+	b.does("/programs", "rollback", "1 space changes over")
+	b.untilText("main", "Roll back to")
+}

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -67,7 +68,26 @@ func start(t *testing.T, workers int, web gateway.Config) *world {
 // deploy deploys a program of testdata.
 func (w *world) deploy(name, spaces string) {
 	w.Helper()
-	source, err := program.Read(name, filepath.Join("testdata", name+".star"))
+	w.deployAs(filepath.Join("testdata", name+".star"), name, spaces)
+}
+
+// redeploy deploys a program of testdata in which a text is another one.
+func (w *world) redeploy(name, spaces, text, other string) {
+	w.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name+".star"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	file := filepath.Join(w.TempDir(), name+".star")
+	if err := os.WriteFile(file, []byte(strings.Replace(string(data), text, other, 1)), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	w.deployAs(file, name, spaces)
+}
+
+func (w *world) deployAs(file, name, spaces string) {
+	w.Helper()
+	source, err := program.Read(name, file)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -177,6 +197,32 @@ func principals(t *testing.T, entries ...string) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// follow reads the stream of a page, as a console that is open does, until ctx ends or a line is as wanted.
+func (w *world) follow(ctx context.Context, path string, wanted func(line string) bool) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+path, http.NoBody)
+	if err != nil {
+		w.Error(err)
+		return
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	client := http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	answer, err := client.Do(r)
+	if err != nil {
+		w.Error(err)
+		return
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, 1<<22)
+	for lines.Scan() {
+		if wanted(lines.Text()) {
+			return
+		}
+	}
+	w.Errorf("a stream has ended without the change: %v", lines.Err())
 }
 
 // alive reports whether a console answers.
