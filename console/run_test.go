@@ -1,8 +1,8 @@
 package console
 
 import (
-	"fmt"
 	"context"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
