@@ -212,3 +212,21 @@ func TestSchedules_Actions(t *testing.T) {
 	}
 	w.until("/workflows", "2 runs under way")
 }
+
+// The streams of a program are offered for an event; those that each program with a workflow has are folded, unless one of them is chosen.
+func TestSend_StreamsOfWorkflowsAreFolded(t *testing.T) {
+	var repaired atomic.Bool
+	w := operate(t, settle.Config{Programs: settle.Always(harbour(t, &repaired))})
+	w.ships("r1", "ann")
+	for path, open := range map[string]bool{"/spaces/a": false, "/spaces/a?stream=workflow-start": true} {
+		text := w.want(path, 200, "Streams of workflows")
+		before, folded, found := strings.Cut(text, `<details id="workflowstreams"`)
+		_, offered, _ := strings.Cut(before, `id="streams"`)
+		if !found || strings.Contains(offered, ">workflow-") || !strings.Contains(folded, ">workflow-start<") {
+			t.Errorf("%s: the streams of workflows are not folded: %s", path, visible(text))
+		}
+		if is := strings.HasPrefix(folded, " open>"); is != open {
+			t.Errorf("%s: they are open: %v", path, is)
+		}
+	}
+}

@@ -24,6 +24,10 @@ import (
 type sendForm struct {
 	Space, Stream string
 	Streams       []streamLink
+	// OfWorkflows are the streams that each program with a workflow has: pages of runs and schedules send to them. UsesWorkflows is set if the form
+	// is for one of them.
+	OfWorkflows   []streamLink
+	UsesWorkflows bool
 	// Fields are those of the payload; nil if the payload is written as JSON.
 	Fields []payloadField
 	// Sample is JSON to begin with.
@@ -80,7 +84,12 @@ func (c *Console) sendForm(ctx context.Context, space string, q *query, recent [
 		f.Stream = names[0]
 	}
 	for _, name := range names {
-		f.Streams = append(f.Streams, streamLink{name, q.Address("stream", name) + "#send", name == f.Stream})
+		link := streamLink{name, q.Address("stream", name) + "#send", name == f.Stream}
+		if rankOfStream(name) == 0 {
+			f.Streams = append(f.Streams, link)
+			continue
+		}
+		f.OfWorkflows, f.UsesWorkflows = append(f.OfWorkflows, link), f.UsesWorkflows || link.Here
 	}
 	if f.Stream != "" {
 		f.Back = q.Address("stream", f.Stream)
