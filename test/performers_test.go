@@ -284,7 +284,7 @@ func (s *scanning) answers() func(n int) []string {
 	}
 }
 
-// A result that no server takes is the error of the task, with words, and not performed again for ever.
+// A result that no server takes is the error of the task, with words: it is not performed again and again.
 func TestPerformers_AResultThatIsTooLargeForTheServer(t *testing.T) {
 	t.Parallel()
 	for _, eager := range []bool{false, true} {
