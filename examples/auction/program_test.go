@@ -131,7 +131,9 @@ func TestAnyAuctionIsWhatItIsByHand(t *testing.T) {
 					Lot: rapid.SampledFrom(lots).Draw(t, "lot"), Cents: rapid.IntRange(1, 6000).Draw(t, "cents"),
 				}
 				if h.bid(bidder, o.Lot, o.Cents) {
-					settletest.Rejected(w.Space(bidder), auction.Bid, o)
+					if r := settletest.Rejected(w.Space(bidder), auction.Bid, o); r.Code != "credit" {
+						t.Fatalf("%s bids %+v: %v", bidder, o, r)
+					}
 				} else {
 					settletest.Call(w.Space(bidder), auction.Bid, o)
 				}
