@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 
@@ -12,7 +11,7 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Together reads documents for many callers at a time, as when a process begins to wait for a thousand runs. While documents of a space
+// Together reads documents for many callers at a time, as when a process begins to wait for a thousand runs. While a few documents of a space
 // are read, further callers gather, and are served together: the log of the space, and its head, which is a whole commit, are read once
 // for all of them, and not once for each. It is safe for concurrent use.
 type Together struct {
@@ -63,20 +62,18 @@ func (t *Together) upTo(ctx context.Context, space, doc string, head, epoch uint
 
 // read reads documents, each once.
 func (t *Together) read(ctx context.Context, of ofSpace, list []*wanted) error {
-	head, names := uint64(0), map[string]int{}
+	head, names := uint64(0), []string(nil)
 	for _, w := range list {
-		head = max(head, w.head)
-		names[w.doc] = 0
+		head, names = max(head, w.head), append(names, w.doc)
 	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	r, docs := readingOf(t.bus, of.space, "", of.epoch), make([]*replica.Document, len(names))
-	for i, doc := range slices.Sorted(maps.Keys(names)) {
-		names[doc] = i
-	}
 	load := t.bus.LoadPart
 	err := OverGaps(ctx, of.space, func() error {
 		var g errgroup.Group
 		g.SetLimit(maxLoading)
-		for doc, i := range names {
+		for i, doc := range names {
 			g.Go(func() error { // ends with the answer, or with ctx
 				st, err := load(ctx, of.space, doc)
 				if err == nil {
@@ -93,7 +90,8 @@ func (t *Together) read(ctx context.Context, of ofSpace, list []*wanted) error {
 	})
 	for _, w := range list {
 		if err == nil {
-			d := *docs[names[w.doc]]
+			i, _ := slices.BinarySearch(names, w.doc)
+			d := *docs[i]
 			w.d = &d
 		}
 	}
@@ -106,15 +104,22 @@ type ofSpace struct {
 	epoch uint64
 }
 
-// turns have callers that want something of the same space take turns: one does what it wants, those that come meanwhile wait, and
+// turns have callers that want something of the same space take turns: a few do what they want, those that come meanwhile wait, and
 // then one of them does what all of these want.
 type turns[T any] struct {
 	mu sync.Mutex
 	by map[ofSpace]*gathering[T] // for each space of which something is being done
 }
 
-// gathering are those that wait.
-type gathering[T any] struct{ waiting []*turn[T] }
+// gathering are those that wait until one of those is done that are at work.
+type gathering[T any] struct {
+	atWork  int
+	waiting []*turn[T]
+}
+
+// maxAlone is how many callers at a time do what they want by themselves. It is more than one, because a caller that is alone does not depend
+// on others, and a run of the simulator, in which few read at a time, is the same in whichever order they come.
+const maxAlone = 4
 
 // turn is what one caller wants.
 type turn[T any] struct {
@@ -136,6 +141,8 @@ func (t *turns[T]) do(ctx context.Context, of ofSpace, want *T, all func([]*T) e
 		select {
 		case <-w.come:
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil { // whichever came first, so that a run of the simulator can be repeated
 			t.leave(of, w)
 			return ctx.Err()
 		}
@@ -151,7 +158,7 @@ func (t *turns[T]) do(ctx context.Context, of ofSpace, want *T, all func([]*T) e
 	return nil
 }
 
-// gather has a caller wait for its turn. It returns false if nothing of the space is being done, and its turn is now.
+// gather has a caller wait for its turn. It returns false if few others are at work, and its turn is now.
 func (t *turns[T]) gather(of ofSpace, w *turn[T]) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,7 +167,11 @@ func (t *turns[T]) gather(of ofSpace, w *turn[T]) bool {
 		if t.by == nil {
 			t.by = map[ofSpace]*gathering[T]{}
 		}
-		t.by[of] = &gathering[T]{}
+		g = &gathering[T]{}
+		t.by[of] = g
+	}
+	if g.atWork < maxAlone {
+		g.atWork++
 		return false
 	}
 	g.waiting = append(g.waiting, w)
@@ -189,7 +200,9 @@ func (t *turns[T]) leave(of ofSpace, w *turn[T]) {
 func (t *turns[T]) next(of ofSpace) {
 	g := t.by[of]
 	if len(g.waiting) == 0 {
-		delete(t.by, of)
+		if g.atWork--; g.atWork == 0 {
+			delete(t.by, of)
+		}
 		return
 	}
 	n := min(len(g.waiting), maxTogether)
