@@ -45,7 +45,10 @@ func (t *Together) Head(ctx context.Context, space string) (uint64, error) {
 		}
 		return err
 	})
-	return *head, err
+	if err != nil { // a caller that has given up does not look at what is done for it meanwhile
+		return 0, err
+	}
+	return *head, nil
 }
 
 func (t *Together) upTo(ctx context.Context, space, doc string, head, epoch uint64) (*replica.Document, error) {
@@ -57,7 +60,10 @@ func (t *Together) upTo(ctx context.Context, space, doc string, head, epoch uint
 		w.d, err = alone{t.bus}.upTo(ctx, space, doc, head, epoch)
 		return err
 	})
-	return w.d, err
+	if err != nil { // as in Head
+		return nil, err
+	}
+	return w.d, nil
 }
 
 // read reads documents, each once.

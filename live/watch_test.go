@@ -353,6 +353,7 @@ func TestWatch_ASlowWatcherGetsTheNewestValue(t *testing.T) {
 			w.send("add", 1)
 			w.settled(n)
 		}
+		time.Sleep(time.Second) // the last value has arrived, too
 		close(ready)
 		w.Eventually("the watch has the newest value", func() bool { return s.last() == "100" })
 		list := s.of(live.Value)
