@@ -26,7 +26,9 @@ workflow("order", run)
 `))
 	flow.Perform(w, "charge", func(_ context.Context, in struct {
 		Cents int `json:"cents"`
-	}) (string, error) { return "receipt", nil })
+	}) (string, error) {
+		return "receipt", nil
+	})
 	if err := w.Register(); err != nil {
 		t.Fatal(err)
 	}
