@@ -13,7 +13,7 @@ import (
 
 // Together reads documents for many callers at a time, as when a process begins to wait for a thousand runs. While a few documents of a space
 // are read, further callers gather, and are served together: the log of the space, and its head, which is a whole commit, are read once
-// for all of them, and not once for each. It is safe for concurrent use.
+// for all of them, and not once for each: docs/adr/0088. It is safe for concurrent use.
 type Together struct {
 	bus   port.Client
 	heads turns[uint64]
