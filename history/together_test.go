@@ -192,3 +192,39 @@ func newGated(t *testing.T) *many {
 	m.gateOfDocs = make(chan struct{})
 	return m
 }
+
+// A caller that gives up at the moment when it is to read for others leaves them, and those that come later, nothing to wait for.
+func TestTogether_ACallerThatGivesUpWhenItsTurnComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newGated(t)
+		together := history.NewTogether(m)
+		for range 40 {
+			m.gateOfDocs = make(chan struct{})
+			var callers sync.WaitGroup
+			call := func(after func()) (give func()) {
+				ctx, cancel := context.WithCancel(t.Context())
+				callers.Go(func() {
+					err := m.read(ctx, together, "a")
+					after()
+					if err != nil && ctx.Err() == nil {
+						t.Error(err)
+					}
+				})
+				synctest.Wait()
+				return cancel
+			}
+			none := func() {}
+			var second func()
+			first := call(func() { second() })
+			rest := []func(){call(none), call(none), call(none)}
+			second = call(none)
+			rest = append(rest, call(none), call(none))
+			first()
+			callers.Go(func() { close(m.gateOfDocs) })
+			callers.Wait()
+			for _, cancel := range rest {
+				cancel()
+			}
+		}
+	})
+}
