@@ -24,9 +24,10 @@ def run(cents):
 
 workflow("order", run)
 `))
-	flow.Perform(w, "charge", func(_ context.Context, in struct {
+	type charge struct {
 		Cents int `json:"cents"`
-	}) (string, error) {
+	}
+	flow.Perform(w, "charge", func(_ context.Context, in charge) (string, error) {
 		return "receipt", nil
 	})
 	if err := w.Register(); err != nil {
@@ -34,7 +35,8 @@ workflow("order", run)
 	}
 	s := settletest.New(t, p).Space("shop")
 	s.Call("workflow-start", map[string]any{"workflow": "order", "run": "o1", "args": map[string]any{"cents": 100}})
-	for s.Perform() > 0 {
+	for n := 1; n > 0; {
+		n = s.Perform()
 	}
 	s.Advance(24 * time.Hour)
 	s.Call("workflow-signal", map[string]any{"run": "o1", "signal": "approve", "value": "ann"})
