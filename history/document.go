@@ -16,7 +16,7 @@ import (
 // Read returns a document as the log has it now. It asks for the document and the mark of the space, and for the commits behind
 // the mark if there are any: its cost does not depend on the size of the space.
 func Read(ctx context.Context, bus port.Client, space, doc string) (d *replica.Document, err error) {
-	return readFrom(ctx, bus, alone{bus}, space, doc)
+	return readFrom(ctx, bus, unshared{bus}, space, doc)
 }
 
 // reader reads documents.
@@ -26,13 +26,14 @@ type reader interface {
 	upTo(ctx context.Context, space, doc string, head, epoch uint64) (*replica.Document, error)
 }
 
-// alone is a reader that shares nothing with others.
-type alone struct{ port.Client }
+// unshared is a reader that shares nothing with others.
+type unshared struct{ port.Client }
 
-func (a alone) upTo(ctx context.Context, space, doc string, head, epoch uint64) (*replica.Document, error) {
-	return readingOf(a.Client, space, doc, epoch).upTo(ctx, head)
+func (u unshared) upTo(ctx context.Context, space, doc string, head, epoch uint64) (*replica.Document, error) {
+	return readingOf(u.Client, space, doc, epoch).upTo(ctx, head)
 }
 
+// readFrom is Read with a reader over bus.
 func readFrom(ctx context.Context, bus port.Client, r reader, space, doc string) (d *replica.Document, err error) {
 	for {
 		epoch := bus.Epoch()

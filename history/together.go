@@ -57,7 +57,7 @@ func (t *Together) upTo(ctx context.Context, space, doc string, head, epoch uint
 		if len(list) > 1 {
 			return t.read(ctx, of, list)
 		}
-		w.d, err = alone{t.bus}.upTo(ctx, space, doc, head, epoch)
+		w.d, err = unshared{t.bus}.upTo(ctx, space, doc, head, epoch)
 		return err
 	})
 	if err != nil { // as in Head

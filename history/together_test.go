@@ -182,6 +182,37 @@ func TestTogether_ACallerThatGivesUpHasNoOthersFail(t *testing.T) {
 	})
 }
 
+// unreadable is an oracle of which one document is stored in a form that cannot be read.
+type unreadable struct{ *many }
+
+func (u unreadable) LoadPart(ctx context.Context, space, key string) (model.SpaceState, error) {
+	st, err := u.many.LoadPart(ctx, space, key)
+	if key == "b" && err == nil {
+		st.Docs = []model.StateDoc{{Doc: "b", Seq: 1, Rev: 1, Data: []byte("{")}}
+	}
+	return st, err
+}
+
+// A document that cannot be read is the error of those that want it, and of no others that are read with it.
+func TestTogether_ADocumentThatCannotBeReadHasNoOthersFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newGated(t)
+		together := history.NewTogether(unreadable{m})
+		var callers sync.WaitGroup
+		for n := range 40 {
+			callers.Go(func() {
+				doc := oracleDocs[n%len(oracleDocs)]
+				if err := m.read(t.Context(), together, doc); (err != nil) != (doc == "b") {
+					t.Errorf("%s: %v", doc, err)
+				}
+			})
+		}
+		synctest.Wait()
+		close(m.gateOfDocs)
+		callers.Wait()
+	})
+}
+
 // newGated returns an oracle with 31 commits behind its checkpoint, and a gate for its documents.
 func newGated(t *testing.T) *many {
 	m := &many{countingLog: countingLog{oracle: newOracle(t, 1)}}
@@ -191,40 +222,4 @@ func newGated(t *testing.T) *many {
 	}
 	m.gateOfDocs = make(chan struct{})
 	return m
-}
-
-// A caller that gives up at the moment when it is to read for others leaves them, and those that come later, nothing to wait for.
-func TestTogether_ACallerThatGivesUpWhenItsTurnComes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newGated(t)
-		together := history.NewTogether(m)
-		for range 40 {
-			m.gateOfDocs = make(chan struct{})
-			var callers sync.WaitGroup
-			call := func(after func()) (give func()) {
-				ctx, cancel := context.WithCancel(t.Context())
-				callers.Go(func() {
-					err := m.read(ctx, together, "a")
-					after()
-					if err != nil && ctx.Err() == nil {
-						t.Error(err)
-					}
-				})
-				synctest.Wait()
-				return cancel
-			}
-			none := func() {}
-			var second func()
-			first := call(func() { second() })
-			rest := []func(){call(none), call(none), call(none)}
-			second = call(none)
-			rest = append(rest, call(none), call(none))
-			first()
-			callers.Go(func() { close(m.gateOfDocs) })
-			callers.Wait()
-			for _, cancel := range rest {
-				cancel()
-			}
-		}
-	})
 }

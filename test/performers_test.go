@@ -319,6 +319,34 @@ func TestPerformers_AnEagerOneClaimsNoShortTask(t *testing.T) {
 	}
 }
 
+// A performer that is eager, and done while its claim has no reply yet, reports the result, and does not hand the task back.
+func TestPerformers_AnEagerOneThatIsDoneBeforeItsClaimIsConfirmed(t *testing.T) {
+	t.Parallel()
+	s := newScanning(t)
+	finish := make(chan struct{})
+	s.perform(performer.Config{Eager: true, Slots: 2, Do: func(ctx context.Context, w *performer.Work, _ func(model.Value)) (model.Value, error) {
+		if w.Key == "late" {
+			select {
+			case <-finish:
+			case <-ctx.Done():
+			}
+		}
+		return model.String("out"), nil
+	}})
+	s.send(scanStart, "e1", "a")
+	s.task("a", done) // the performer is there
+	answers, worker := s.answers(), s.raw("settle.work.nothing")
+	const offer = `{"action":"scan","key":"late","space":"lab","attempt":1,"answer":"settle.answer.test.1","cancel":"settle.cancel.test","heartbeat_ms":20}`
+	if err := worker.nc.PublishRequest("settle.work.scan", "settle.answer.test.1", []byte(offer)); err != nil {
+		t.Fatal(err)
+	}
+	got := answers(1)
+	close(finish)
+	if got = append(got, answers(1)...); strings.Join(got, " ") != `{"claim":true} {"out":"out"} without a reply` {
+		t.Errorf("the answers are %v", got)
+	}
+}
+
 // The slots of the performers are the bound of a fleet; tasks beyond them wait, and no attempt is counted.
 func TestPerformers_NeverHaveMoreTasksThanSlots(t *testing.T) {
 	t.Parallel()
