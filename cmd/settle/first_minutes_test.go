@@ -271,6 +271,26 @@ func TestFirstMinutes_AProgramIsTestedAndANodeThatReadsTheClockIsNamed(t *testin
 	u.does(1, named, "settle test")
 }
 
+// What the page sends to the door.
+const (
+	unlock = `settle send home unlock --wait`
+	enter  = `settle send home open '{"by": "ann"}' --id visit-1 --wait`
+)
+
+// opensTheDoor watches the door, whose space does not exist yet, and opens and closes it.
+func (u *visitor) opensTheDoor() *terminal {
+	u.Helper()
+	watch, _ := u.begins("settle watch home status")
+	u.shows(watch, "its first event creates it")
+	u.does(0, "handled", unlock)
+	u.does(0, "visit-1: handled, result 1", enter)
+	u.does(0, "handled", "settle send home close --wait")
+	for _, value := range []string{"open", "closed"} {
+		u.shows(watch, "\t\""+value+"\"\n")
+	}
+	return watch
+}
+
 // The door of the page is used, killed and changed: each command does what the page says.
 func TestFirstMinutes_TheDoorIsUsedKilledAndChanged(t *testing.T) {
 	u := visit(t, "A file")
@@ -279,15 +299,7 @@ func TestFirstMinutes_TheDoorIsUsedKilledAndChanged(t *testing.T) {
 	first, kill := u.process("settle dev")
 	u.shows(first, "Save a file to deploy it")
 
-	watch, _ := u.begins("settle watch home status")
-	u.shows(watch, "its first event creates it")
-	const unlock, enter = `settle send home unlock --wait`, `settle send home open '{"by": "ann"}' --id visit-1 --wait`
-	u.does(0, "handled", unlock)
-	u.does(0, "visit-1: handled, result 1", enter)
-	u.does(0, "handled", "settle send home close --wait")
-	for _, value := range []string{"open", "closed"} {
-		u.shows(watch, "\t\""+value+"\"\n")
-	}
+	watch := u.opensTheDoor()
 	u.does(0, "visit-1 had been sent before | visit-1: handled, result 1", enter)
 	u.does(0, `"visits":1`, "settle get home door")
 	u.does(1, "door.star:28:7: stream open: payload.by must be a string, not an int", `settle send home open '{"by": 7}' --wait`)
@@ -328,15 +340,7 @@ func TestFirstMinutes_TheProgramInGo(t *testing.T) {
 	first, kill := u.runsGo("go run .")
 	u.shows(first, "settle watch home status")
 
-	watch, _ := u.begins("settle watch home status")
-	u.shows(watch, "its first event creates it")
-	const unlock, enter = `settle send home unlock --wait`, `settle send home open '{"by": "ann"}' --id visit-1 --wait`
-	u.does(0, "handled", unlock)
-	u.does(0, "visit-1: handled, result 1", enter)
-	u.does(0, "handled", "settle send home close --wait")
-	for _, value := range []string{"open", "closed"} {
-		u.shows(watch, "\t\""+value+"\"\n")
-	}
+	watch := u.opensTheDoor()
 	u.does(0, "visit-1: handled, result 1", enter)
 	want(t, 0, `"visits":1`, "get", "home", "door")
 	u.line("settle console")
