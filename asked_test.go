@@ -109,7 +109,7 @@ func TestAsked_AnswersOverHTTPAreThoseOfTheClient(t *testing.T) {
 		"/v1/spaces/nosuch/lane": 404, "/v1/spaces/nosuch/log": 404, "/v1/spaces/a/why/nosuch": 404, "/v1/spaces/a/log?limit=201": 400,
 		"/v1/spaces/a/graph?depth=17": 400, "/v1/spaces/a%20b/lane": 400, "/v1/top?sort=luck": 400, "/v1/top?limit=513": 400,
 	} {
-		if status, got := get(path); status != want || got["error"] == "" {
+		if status, got := get(path); status != want || got["detail"] == "" || got["status"] != float64(want) {
 			t.Errorf("%s: %d %v, want status %d", path, status, got, want)
 		}
 	}

@@ -32,7 +32,13 @@ func posts(t *testing.T, web gateway.Config) func(path, token, key, body string)
 		Handle("echo", func(_ *settle.Tx, ev *settle.Event) (settle.Value, error) { return ev.Payload, nil })
 	typed.Handle(p, func(*settle.Tx, bid) error { return nil })
 	d, err := settle.Start(t.Context(), settle.Config{
-		Programs: settle.Always(p), HTTP: web, Server: embedded.Config{StoreDir: t.TempDir()}, Bus: bus.Config{Partitions: 2},
+		Programs: func(space string) *settle.Program {
+			if strings.HasPrefix(space, "unprogrammed") {
+				return nil
+			}
+			return p
+		},
+		HTTP: web, Server: embedded.Config{StoreDir: t.TempDir()}, Bus: bus.Config{Partitions: 2},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +109,7 @@ func TestIngress_AnEventTakesEffectOnce(t *testing.T) {
 		t.Errorf("a key with other characters: %s, and again: %s", hashed, again)
 	}
 	for _, path := range []string{"s/streams/add", "s/streams/add?wait=receipt"} {
-		if got := post(path, "", "order-17", `{"other":1}`); !strings.HasPrefix(got, `422 {"error":"event order-17 to s/add: an event of this id was sent before, with another payload`) {
+		if got := post(path, "", "order-17", `{"other":1}`); !strings.HasPrefix(got, `422 {"detail":"event order-17 to s/add: an event of this id was sent before, with another payload`) || !strings.Contains(got, "#key-reused") {
 			t.Errorf("another payload under a used key: %s", got)
 		}
 	}

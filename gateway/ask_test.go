@@ -70,7 +70,7 @@ func TestAsk_WhatIsWrongIsABadRequest(t *testing.T) {
 		"/v1/spaces/s/why/n?limit=x", "/v1/spaces/s/why/n?limit=-1", "/v1/spaces/s/why/n?before=1", "/v1/spaces/s/lane?node=n", "/v1/spaces/s/lane?limit=1&limit=2",
 		"/v1/spaces/s/graph?load=maybe", "/v1/spaces/s/log?before=-1", "/v1/spaces/s/log?before=99999999999999999999", "/v1/top?interval=1ns", "/v1/top?interval=1h", "/v1/top?interval=x",
 	} {
-		if r := s.get(path); r.StatusCode != http.StatusBadRequest || !strings.Contains(s.body(r), `"error"`) {
+		if r := s.get(path); r.StatusCode != http.StatusBadRequest || !strings.Contains(s.body(r), `"detail"`) {
 			t.Errorf("%s: %s", path, r.Status)
 		}
 	}
@@ -81,7 +81,7 @@ func TestAsk_WhatIsWrongIsABadRequest(t *testing.T) {
 		a.err = err
 		want := map[bool]int{true: http.StatusNotFound, false: http.StatusServiceUnavailable}[!errors.Is(err, model.ErrNoResponder)]
 		if errors.Is(err, context.DeadlineExceeded) {
-			want = http.StatusInternalServerError
+			want = http.StatusGatewayTimeout
 		}
 		if r := s.get("/v1/spaces/s/lane"); r.StatusCode != want {
 			t.Errorf("%v: %s, want %d", err, r.Status, want)

@@ -87,6 +87,7 @@ type Gateway struct {
 	tls        *tls.Config // nil for plain HTTP
 	log        *slog.Logger
 	observed   observer
+	sockets    sockets
 }
 
 const (
@@ -176,6 +177,8 @@ func (g *Gateway) Serve(ctx context.Context, leaving <-chan struct{}, source Sou
 	}
 	_ = server.Close() // the same
 	<-ended
+	endWaits()
+	g.sockets.wait()
 }
 
 // Handler returns the handler, for programs with a server of their own. Without a source it serves no documents, and without an ingress it takes no events.
@@ -186,20 +189,18 @@ func (g *Gateway) Handler(source Source, ingress Ingress) http.Handler {
 // handler returns the handler. When waits ends, requests no longer wait for receipts.
 func (g *Gateway) handler(waits context.Context, source Source, ingress Ingress) http.Handler {
 	mux := http.NewServeMux()
-	h := handler{source: source, ingress: ingress, waits: waits, writeTimeout: g.cfg.WriteTimeout}
+	h := handler{source: source, ingress: ingress, waits: waits, writeTimeout: g.cfg.WriteTimeout, sockets: &g.sockets}
 	handle := func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, g.observed.route(pattern, f)) }
 	if source != nil {
 		handle("GET /v1/spaces/{space}/documents/{document}", h.get)
 		mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}/watch", h.watch)
+		mux.HandleFunc("GET /v1/watch", h.socket)
 	}
 	if ingress != nil {
 		handle("POST /v1/spaces/{space}/streams/{stream}", h.send)
 	}
 	if g.cfg.Questions != nil {
 		(&asking{g.cfg.Questions, g.cfg.WriteTimeout, make(chan struct{}, maxAsking)}).route(mux)
-	}
-	if g.cfg.Pages != nil {
-		mux.Handle("/", g.pages(waits))
 	}
 	h.searching = make(chan struct{}, searches)
 	if f, is := ingress.(RunFinder); is {
@@ -209,10 +210,11 @@ func (g *Gateway) handler(waits context.Context, source Source, ingress Ingress)
 	if f, is := ingress.(SpaceFinder); is {
 		h.spaces = f
 		mux.HandleFunc("POST /v1/streams/{stream}", h.sendAll)
+		mux.HandleFunc("GET /v1/spaces", h.listSpaces)
 	}
 	if l, is := ingress.(DocumentLister); is {
 		h.lister = l
 		mux.HandleFunc("GET /v1/spaces/{space}/documents", h.documents)
 	}
-	return g.guard(mux)
+	return g.guard(missed(mux), g.pages(waits))
 }

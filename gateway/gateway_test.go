@@ -27,6 +27,7 @@ type source struct {
 	events chan live.Event
 	mu     sync.Mutex
 	asked  []live.Watch
+	got    live.Get
 	done   chan error // the errors that watches ended with
 }
 
@@ -35,6 +36,7 @@ func newSource() *source {
 }
 
 func (s *source) Get(_ context.Context, q live.Get) (live.Answer, error) {
+	s.got = q
 	if q.Document == "missing" {
 		return live.Answer{Space: q.Space, Document: q.Document}, nil
 	}

@@ -14,8 +14,8 @@ import (
 // tokenCookie is the name of the cookie that may contain the token.
 const tokenCookie = "settle_token"
 
-// guard passes on requests that have access.
-func (g *Gateway) guard(next http.Handler) http.Handler {
+// guard passes on requests that have access: to the interface of programs, or to pages.
+func (g *Gateway) guard(next, pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Add("Vary", "Origin")
@@ -30,7 +30,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 			if c := g.identify(r); c != nil {
 				r = c.within(r)
 			}
-			next.ServeHTTP(w, r) // which asks a visitor without rights for a token
+			pages.ServeHTTP(w, r) // which asks a visitor without rights for a token
 		case origin != "" && r.Method == http.MethodOptions:
 			g.share(w, origin)
 			w.Header().Set("Access-Control-Allow-Methods", "GET, POST")
@@ -89,7 +89,7 @@ func (g *Gateway) share(w http.ResponseWriter, origin string) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Allow-Credentials", "true")
-	h.Set("Access-Control-Expose-Headers", "ETag, Settle-Stale")
+	h.Set("Access-Control-Expose-Headers", "ETag, Retry-After, Settle-Stale")
 }
 
 // identify returns the origin of a request with its present rights, nil if its token is missing or not valid.

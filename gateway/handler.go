@@ -12,7 +12,6 @@ import (
 
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/port"
 )
 
 // handler answers requests that have access.
@@ -24,23 +23,26 @@ type handler struct {
 	finder       RunFinder      // nil if runs are not searched
 	lister       DocumentLister // nil if documents are not listed
 	spaces       SpaceFinder    // nil if no event is sent to all spaces of a pattern
-	searching    chan struct{}  // has an element for each search
+	sockets      *sockets
+	searching    chan struct{} // has an element for each search
 }
 
-// get answers with a document.
+// get answers with a document, or a part of it.
 func (h handler) get(w http.ResponseWriter, r *http.Request) {
-	q := live.Get{Space: r.PathValue("space"), Document: r.PathValue("document")}
-	limited(w, r, callerOf(r).mayRead(q.Space, q.Document), false, func() { h.read(w, r, q) })
+	d := wanted{Get: live.Get{Space: r.PathValue("space"), Document: r.PathValue("document")}}
+	limited(w, r, callerOf(r).mayRead(d.Space, d.Document), false, func() { h.read(w, r, &d) })
 }
 
-func (h handler) read(w http.ResponseWriter, r *http.Request, q live.Get) {
-	if t := r.URL.Query().Get("timeout"); t != "" {
-		if err := q.Timeout.UnmarshalText([]byte(t)); err != nil {
-			fail(w, http.StatusBadRequest, "timeout: "+err.Error())
-			return
-		}
+func (h handler) read(w http.ResponseWriter, r *http.Request, d *wanted) {
+	if err := d.read(r.URL.Query()); err != nil {
+		failWith(w, err)
+		return
 	}
-	a, err := h.source.Get(r.Context(), q)
+	a, err := h.source.Get(r.Context(), d.Get)
+	if said, is := errors.AsType[*model.ServiceError](err); is && said.Code == model.CodeNotFound { // of the owner of the space
+		noProgram.write(w, said.Text, nil)
+		return
+	}
 	if err != nil {
 		failWith(w, err)
 		return
@@ -52,8 +54,12 @@ func (h handler) read(w http.ResponseWriter, r *http.Request, q live.Get) {
 		head.Del("ETag") // the document may become current with the same revision
 		head.Set("Settle-Stale", oneLine(a.Stale))
 	}
-	if !a.Found {
-		fail(w, http.StatusNotFound, fmt.Sprintf("space %s has no document %s", a.Space, a.Document))
+	switch {
+	case !a.Found:
+		noDocument.write(w, fmt.Sprintf("space %s has no %s", d.Space, d.where()), nil)
+		return
+	case d.paged:
+		d.answerPage(w, &a, h.writeTimeout)
 		return
 	}
 	head.Set("Content-Type", "application/json")
@@ -82,14 +88,21 @@ func (h handler) follow(w http.ResponseWriter, r *http.Request, space, document 
 		}
 		return s.event(e)
 	})
-	switch said, is := errors.AsType[*model.ServiceError](err); {
+	switch {
 	case s.begun: // ending the stream makes a browser reconnect
-	case is && said.Code != model.CodeUnavailable:
-		fail(w, said.Code, said.Text)
+	case isFinal(err):
+		failWith(w, err)
 	case r.Context().Err() == nil:
 		// Browsers do not reconnect after an error status, and this error is temporary.
 		_ = s.begin(": " + oneLine(err.Error()) + "\n\n") // best effort
 	}
+}
+
+// isFinal reports whether a watch that could not begin is not to be tried again.
+func isFinal(err error) bool {
+	_, said := errors.AsType[*model.ServiceError](err)
+	p, _ := problemOf(err)
+	return p.status < http.StatusInternalServerError || said && p.status != http.StatusServiceUnavailable
 }
 
 // resumeAt returns the value that the client has, from the browser or from the page.
@@ -161,37 +174,6 @@ func (s *stream) write(text string) error {
 		return err
 	}
 	return s.rc.Flush()
-}
-
-// failWith answers with an error of the source.
-func failWith(w http.ResponseWriter, err error) {
-	switch said, is := errors.AsType[*model.ServiceError](err); {
-	case is && said.Code == model.CodeUnavailable:
-		w.Header().Set("Retry-After", "1")
-		fail(w, said.Code, said.Text)
-	case is:
-		fail(w, said.Code, said.Text)
-	case errors.Is(err, model.ErrTooLarge):
-		fail(w, http.StatusRequestEntityTooLarge, err.Error())
-	case errors.Is(err, context.Canceled), errors.Is(err, model.ErrStopped), errors.Is(err, model.ErrNoResponder), errors.Is(err, model.ErrLaneFull), errors.Is(err, port.ErrNoServer):
-		w.Header().Set("Retry-After", "1")
-		fail(w, http.StatusServiceUnavailable, err.Error())
-	default:
-		fail(w, http.StatusInternalServerError, err.Error())
-	}
-}
-
-// fail answers with an error.
-func fail(w http.ResponseWriter, code int, text string) {
-	answerJSON(w, code, map[string]any{"error": text})
-}
-
-// answerJSON answers with an object that is not to be cached.
-func answerJSON(w http.ResponseWriter, code int, object map[string]any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(object) // the client may be gone
 }
 
 // oneLine returns text in a form that fits in a header or a comment.

@@ -62,27 +62,34 @@ func (h handler) send(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer := map[string]any{"event": id, "duplicate": duplicate}
-		answerJSON(w, h.await(r.Context(), &e, id, wait, answer), answer)
+		h.await(w, r, &e, id, wait, answer)
 	})
 }
 
-// await waits for the receipt of an event, adds what it says to the answer, and returns the status.
-func (h handler) await(ctx context.Context, e *Event, id string, wait time.Duration, answer map[string]any) (status int) {
+// await answers with the receipt of an event, or that it is stored and has none yet.
+func (h handler) await(w http.ResponseWriter, r *http.Request, e *Event, id string, wait time.Duration, answer map[string]any) {
 	if wait == 0 {
-		return http.StatusAccepted
+		answerJSON(w, http.StatusAccepted, answer)
+		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
 	defer context.AfterFunc(h.waits, cancel)()
 	rc, err := h.ingress.Await(ctx, e, id)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		answer["pending"] = "there is no receipt yet; the event is stored and will be handled"
-		return http.StatusAccepted
+		answerJSON(w, http.StatusAccepted, answer)
 	case err != nil:
 		answer["pending"] = "the event is stored; its receipt could not be awaited: " + err.Error()
-		return http.StatusAccepted
+		answerJSON(w, http.StatusAccepted, answer)
+	default:
+		answerReceipt(w, rc, answer)
 	}
+}
+
+// answerReceipt answers with the receipt.
+func answerReceipt(w http.ResponseWriter, rc *model.Receipt, answer map[string]any) {
 	answer["outcome"] = rc.Outcome
 	switch {
 	case rc.Outcome == model.Rejected:
@@ -93,13 +100,15 @@ func (h handler) await(ctx context.Context, e *Event, id string, wait time.Durat
 	case !rc.Result.IsAbsent():
 		answer["result"] = rc.Result
 	}
-	if rc.Error != "" {
-		answer["error"] = rc.Error
+	if rc.Outcome == model.Handled {
+		answerJSON(w, http.StatusOK, answer)
+		return
 	}
-	if rc.Outcome != model.Handled {
-		return http.StatusUnprocessableEntity
+	p, known := problemsByOutcome[rc.Outcome]
+	if !known { // that of a later version
+		p = problemsByOutcome[model.Failed]
 	}
-	return http.StatusOK
+	p.write(w, rc.Error, answer)
 }
 
 // read reads the event from a request. The error is a *model.ServiceError.

@@ -25,6 +25,7 @@ type ingress struct {
 	events  []gateway.Event
 	err     error
 	receipt *model.Receipt
+	spaces  []string
 	// held is closed when awaits may return; nil for at once.
 	held, waits chan struct{}
 }
@@ -57,6 +58,15 @@ func (in *ingress) Await(ctx context.Context, _ *gateway.Event, _ string) (*mode
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+func (in *ingress) FindSpaces(_ context.Context, pattern, after string, limit int) (names []string, next string, err error) {
+	for _, name := range in.spaces {
+		if name > after && model.MatchesPattern(pattern, name) && len(names) < limit {
+			names = append(names, name)
+		}
+	}
+	return names, "", nil
 }
 
 func (in *ingress) last() gateway.Event {
@@ -131,13 +141,14 @@ func TestSend_WaitsForTheReceipt(t *testing.T) {
 	}
 	s.ingress.receipt = &model.Receipt{Outcome: model.Failed, Error: "the shelf is empty"}
 	r = s.askWith(http.MethodPost, add+"?wait=receipt", "", "Idempotency-Key", "e2")
-	if body := s.body(r); r.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(body, `"error":"the shelf is empty"`) || !strings.Contains(body, `"outcome":"failed"`) {
+	if body := s.body(r); r.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(body, `"detail":"the shelf is empty"`) || !strings.Contains(body, `"outcome":"failed"`) {
 		t.Errorf("failed: %d %s", r.StatusCode, body)
 	}
 	no := &receipts.Rejection{Code: "full", Message: "no place is left", Data: model.MustOf(map[string]int{"free": 0})}
 	s.ingress.receipt = receipts.Rejected(&model.Event{ID: "order-17"}, no)
 	r = s.askWith(http.MethodPost, add+"?wait=receipt", "", "Idempotency-Key", "order-17")
-	want := `{"code":"full","data":{"free":0},"duplicate":false,"error":"no place is left","event":"order-17","outcome":"rejected"}`
+	want := `{"code":"full","data":{"free":0},"detail":"no place is left","duplicate":false,"event":"order-17","outcome":"rejected","status":422,` +
+		`"title":"The handler has rejected the event","type":"https://github.com/settlehq/settle/blob/main/docs/problems.md#rejected"}`
 	if body := s.body(r); r.StatusCode != http.StatusUnprocessableEntity || body != want+"\n" {
 		t.Errorf("rejected: %d %s", r.StatusCode, body)
 	}
