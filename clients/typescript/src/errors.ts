@@ -1,0 +1,73 @@
+/** The body of an error (RFC 9457). docs/problems.md of Settle explains the types. */
+export interface Problem {
+  type: string
+  title: string
+  status: number
+  detail: string
+  [member: string]: unknown
+}
+
+/** An error that a worker has answered. */
+export class SettleError extends Error {
+  constructor(readonly problem: Problem) {
+    super(problem.detail || problem.title)
+    this.name = new.target.name
+  }
+
+  /** The type of the problem without the address of its page, such as "no-document". */
+  get kind(): string {
+    return this.problem.type.slice(this.problem.type.lastIndexOf('#') + 1)
+  }
+
+  get status(): number {
+    return this.problem.status
+  }
+}
+
+/** The event has ended, and was not handled: it has failed, was refused or cancelled, or has expired. */
+export class NotHandled extends SettleError {
+  get event(): string {
+    return String(this.problem['event'])
+  }
+
+  get outcome(): string {
+    return String(this.problem['outcome'])
+  }
+}
+
+/** The handler has rejected the event. */
+export class Rejected extends NotHandled {
+  get code(): string {
+    return String(this.problem['code'])
+  }
+
+  get data(): unknown {
+    return this.problem['data']
+  }
+}
+
+/** There was no answer in time. The event may be stored: send it again under its id. */
+export class NoAnswer extends Error {
+  constructor(readonly event: string, options?: ErrorOptions) {
+    super(event ? `no answer in time; event ${event} may be stored: send it again under this id` : 'no answer in time', options)
+    this.name = 'NoAnswer'
+  }
+}
+
+/** Makes the error of an answer. */
+export function errorOf(status: number, body: unknown): SettleError {
+  const given = typeof body === 'object' && body !== null ? (body as Partial<Problem>) : {}
+  const problem: Problem = { ...given, type: String(given.type ?? 'about:blank'), title: String(given.title ?? `status ${status}`), status, detail: String(given.detail ?? '') }
+  if (problem['outcome'] === 'rejected') return new Rejected(problem)
+  return problem['outcome'] === undefined ? new SettleError(problem) : new NotHandled(problem)
+}
+
+/** Reports whether the same request may succeed later. */
+export function isTemporary(error: unknown): boolean {
+  if (error instanceof SettleError) return error.status === 429 || error.status >= 500
+  return !isAbort(error)
+}
+
+export function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === 'AbortError'
+}

@@ -1,0 +1,212 @@
+import { isTemporary, NoAnswer, SettleError } from './errors.js'
+import { type Http, pathOf } from './http.js'
+import { anyOf, pause, pauseAfter } from './wait.js'
+
+/** Keeps texts under names: localStorage and sessionStorage do. */
+export interface Store {
+  readonly length: number
+  key(n: number): string | null
+  getItem(key: string): string | null
+  setItem(key: string, text: string): void
+  removeItem(key: string): void
+}
+
+/** An event to send. */
+export interface Outgoing {
+  space: string
+  stream: string
+  id: string
+  payload: unknown
+}
+
+/** The answer to an event that is stored. */
+export interface Stored {
+  event: string
+  /** Whether it was sent before. */
+  duplicate: boolean
+}
+
+interface Answer extends Stored {
+  outcome?: string
+  result?: unknown
+  pending?: string
+}
+
+/** Sends an event once. */
+export async function post(http: Http, e: Outgoing, query: Record<string, string | undefined>, signal: AbortSignal): Promise<Answer> {
+  const init = {
+    method: 'POST',
+    headers: { 'Idempotency-Key': e.id, ...(e.payload === undefined ? {} : { 'Content-Type': 'application/json' }) },
+    ...(e.payload === undefined ? {} : { body: JSON.stringify(e.payload) }),
+    signal,
+  }
+  const answer = await http.request(pathOf(['spaces', e.space, 'streams', e.stream], query), init)
+  return (await answer.json()) as Answer
+}
+
+/** Sends an event until it is stored, or has a receipt if query has wait; attempts have no effect beyond the first, since they have one id. */
+export async function deliver(http: Http, e: Outgoing, query: Record<string, string | undefined>, timeout: number, signal?: AbortSignal): Promise<Answer> {
+  const late = AbortSignal.timeout(timeout)
+  const both = anyOf(signal, late)
+  for (let attempts = 0; ; attempts++) {
+    try {
+      const answer = await post(http, e, query, both)
+      if (query['wait'] === undefined || answer.outcome !== undefined) return answer
+      attempts = 0
+    } catch (error) {
+      if (late.aborted && !signal?.aborted) throw new NoAnswer(e.id, { cause: error })
+      if (both.aborted || !isTemporary(error)) throw error
+    }
+    await pause(pauseAfter(attempts), both).catch((reason: unknown) => {
+      throw late.aborted && !signal?.aborted ? new NoAnswer(e.id) : reason
+    })
+  }
+}
+
+/** What follows the events of a queue. */
+export interface Follower {
+  sending(e: Outgoing): void
+  /** The event was handled. The next one of its space waits for it. */
+  handled(e: Outgoing, signal: AbortSignal): Promise<void>
+  dropped(e: Outgoing): void
+}
+
+/** An event of the queue. */
+interface Queued extends Outgoing {
+  key: string
+  resolve: (result: unknown) => void
+  reject: (error: unknown) => void
+}
+
+const prefix = 'settle-queue:'
+
+/** Events that are sent in the order of their space, one at a time, as soon as a worker can be reached. A store has them until they have ended. */
+export class Queue {
+  private readonly spaces = new Map<string, Queued[]>()
+  private readonly stop = new AbortController()
+  private last = 0
+
+  constructor(private readonly http: Http, private readonly store: Store | undefined, private readonly follower: Follower, private readonly ended: (e: Outgoing, error?: unknown) => void) {
+    for (const [key, e] of this.left()) this.run({ ...e, key, resolve: () => {}, reject: () => {} })
+  }
+
+  /** The events that an earlier page has left behind, in the order in which they were queued. */
+  private left(): [string, Outgoing][] {
+    const keys: string[] = []
+    for (let i = 0; i < (this.store?.length ?? 0); i++) {
+      const key = this.store!.key(i)
+      if (key?.startsWith(this.prefix)) keys.push(key)
+    }
+    const found: [string, Outgoing][] = []
+    for (const key of keys.sort()) {
+      const e = parse(this.store!.getItem(key))
+      if (e) found.push([key, e])
+      else this.store!.removeItem(key)
+    }
+    return found
+  }
+
+  private get prefix(): string {
+    return prefix + this.http.base + ':'
+  }
+
+  /** Adds an event, and returns its result. If it cannot be stored, the error is thrown and nothing is sent. */
+  add(e: Outgoing): Promise<unknown> {
+    const at = Date.now().toString().padStart(14, '0') + '-' + (this.last++).toString().padStart(6, '0')
+    const key = this.prefix + at + '-' + e.id
+    this.store?.setItem(key, JSON.stringify(e))
+    const result = new Promise((resolve, reject) => this.run({ ...e, key, resolve, reject }))
+    result.catch(() => {}) // the page need not look at it
+    return result
+  }
+
+  /** The events that have not ended. */
+  get pending(): Outgoing[] {
+    return [...this.spaces.values()].flat().map(({ space, stream, id, payload }) => ({ space, stream, id, payload }))
+  }
+
+  /** Ends sending. What has not ended stays in the store. */
+  close(): void {
+    this.stop.abort()
+  }
+
+  private run(q: Queued): void {
+    const waiting = this.spaces.get(q.space)
+    if (waiting) {
+      waiting.push(q)
+      return
+    }
+    const events = [q]
+    this.spaces.set(q.space, events)
+    void this.drain(q.space, events)
+  }
+
+  private async drain(space: string, events: Queued[]): Promise<void> {
+    while (events.length > 0) {
+      const q = events[0]!
+      try {
+        await this.send(q)
+      } catch (error) {
+        if (!this.stop.signal.aborted) throw error
+        for (const left of events) left.reject(new Error(`the client was closed before event ${left.id} has ended`))
+        break
+      }
+      events.shift()
+    }
+    this.spaces.delete(space)
+  }
+
+  /** Sends an event until it has ended. The error is that of a client that was closed. */
+  private async send(q: Queued): Promise<void> {
+    const signal = this.stop.signal
+    this.follower.sending(q)
+    for (let attempts = 0; ; attempts++) {
+      try {
+        const answer = await post(this.http, q, { wait: 'receipt' }, signal)
+        if (answer.outcome !== undefined) {
+          await this.again(() => this.follower.handled(q, signal))
+          return this.end(q, () => q.resolve(answer.result))
+        }
+        attempts = 0
+      } catch (error) {
+        if (signal.aborted) throw error
+        if (!isTemporary(error) && !(error instanceof SettleError && error.status === 401)) {
+          this.follower.dropped(q)
+          return this.end(q, () => q.reject(error), error)
+        }
+      }
+      await pause(pauseAfter(attempts), signal)
+    }
+  }
+
+  /** Repeats what has failed for the moment. What is refused for good is left. */
+  private async again(what: () => Promise<void>): Promise<void> {
+    for (let attempts = 0; ; attempts++) {
+      try {
+        return await what()
+      } catch (error) {
+        if (this.stop.signal.aborted) throw error
+        if (!isTemporary(error)) return
+      }
+      await pause(pauseAfter(attempts), this.stop.signal)
+    }
+  }
+
+  private end(q: Queued, tell: () => void, error?: unknown): void {
+    this.store?.removeItem(q.key)
+    tell()
+    this.ended({ space: q.space, stream: q.stream, id: q.id, payload: q.payload }, error)
+  }
+}
+
+/** Reads an event of the store, which other programs may have written to. */
+function parse(text: string | null): Outgoing | undefined {
+  try {
+    const e = JSON.parse(text ?? '') as Partial<Outgoing>
+    if (typeof e.space !== 'string' || typeof e.stream !== 'string' || typeof e.id !== 'string') return undefined
+    return { space: e.space, stream: e.stream, id: e.id, payload: e.payload }
+  } catch {
+    return undefined
+  }
+}
+
