@@ -4,7 +4,9 @@
 //	GET  /v1/spaces/{space}/documents/{document}/watch  then the newest value, after each change that the client keeps up with (text/event-stream)
 //	POST /v1/spaces/{space}/streams/{stream}            stores an event, with the body as its payload
 //	POST /v1/streams/{stream}?spaces={pattern}          stores an event for all spaces of a pattern
+//	GET  /v1/watch                                      watches any number of documents on one connection (WebSocket)
 //	GET  /v1/spaces/{space}/documents                   lists documents
+//	GET  /v1/spaces                                     lists spaces
 //	GET  /v1/runs                                       finds runs of workflows, in one space or several
 //
 // and it answers questions about spaces:
@@ -18,7 +20,14 @@
 //
 // A get returns the document's JSON. The ETag is its revision and a print of its content, so If-None-Match saves the body; the
 // header Settle-Stale, if present, is the reason why the value is out of date. ?timeout=5s bounds
-// the wait. Errors are {"error": "..."} with a matching status.
+// the wait. Errors are problems (RFC 9457, application/problem+json), of the types of docs/problems.md.
+//
+// ?path=lines&path=17 returns what is at a path in the document. With ?limit=100, ?after=KEY or ?order=desc the answer is a page of the members of
+// the object, by name, or of the elements of the array there, whose keys are their indices:
+//
+//	200 {"revision":41,"size":3,"entries":[{"key":"a","value":1},{"key":"b","value":2}],"next":"b"}
+//
+// The parameter after, with the next of an answer, gets the page behind it; limit is 100, at most 1000.
 //
 // A watch is a stream for EventSource:
 //
@@ -45,6 +54,27 @@
 // explicitly. An open watch is demand: the computations of the document run while it is open.
 // Comments (": ") are heartbeats.
 //
+// # Watches on a WebSocket
+//
+// A browser opens few connections to one server, and a watch by server-sent events needs one. On a WebSocket, the client opens and closes watches under numbers of its choice:
+//
+//	{"open":1,"space":"alice","document":"total","from":"16-07ee7e07b4b1"}
+//	{"close":1}
+//
+// and gets
+//
+//	{"watch":1,"event":"value","id":"17-0c85d1734a16","data":{"n":1}}
+//	{"watch":1,"event":"deleted","id":"18-cbf29ce48422"}
+//	{"watch":1,"event":"stale","data":"total could not be computed: no light"}
+//	{"watch":1,"event":"current"}
+//	{"watch":1,"event":"rewound"}
+//	{"watch":1,"event":"problem","data":{"type":"...","status":403,...}}
+//	{"event":"heartbeat"}
+//
+// The parameter from, which may be left out, is the id of the last value that the client has; the events mean what they do above. A problem ends its watch: with a
+// status of 500 or more, open it again. There is a heartbeat every second. A socket has at most 1000 watches, and each counts as an open watch of its principal. Browsers
+// send the token as the cookie or as ?access_token=.
+//
 // # Events
 //
 // The body of a POST is JSON, of at most 1 MiB, with Content-Type: application/json; without a body the event has no payload.
@@ -61,12 +91,12 @@
 // The status is 422, without an "outcome", if an event was sent under that key before, with another payload: nothing is stored, and the
 // earlier event counts.
 //
-//	422 {"error":"event order-17 to shop/pay: an event of this id was sent before, with another payload; ..."}
+//	422 {"type":"...#key-reused","status":422,"detail":"event order-17 to shop/pay: an event of this id was sent before, with another payload; ...",...}
 //
-// The status is 422 as well if the event was rejected by its handler or refused, has failed or expired, or was cancelled; "outcome" and "error" say how and
+// The status is 422 as well if the event was rejected by its handler or refused, has failed or expired, or was cancelled; "outcome" and "detail" say how and
 // why. A rejection has "code" and, if its handler has given some, "data" as well:
 //
-//	422 {"event":"order-17","duplicate":false,"outcome":"rejected","code":"full","error":"no place is left","data":{"free":0}}
+//	422 {"type":"...#rejected","status":422,"detail":"no place is left","event":"order-17","duplicate":false,"outcome":"rejected","code":"full","data":{"free":0},...}
 //
 // The status is
 // 202, with "pending", if there is no receipt by then. What is wrong with a request is said before anything is stored: 400 for
@@ -104,6 +134,14 @@
 // the page behind it; without a next, the page is the last one. "derived":true marks documents that are known to be derived: they have
 // the value from when they were last observed. Documents that the caller may not read are left out, and a space that does not exist has none. A
 // worker answers four lists and searches at a time; beyond that the answer is 429.
+//
+// # Lists of spaces
+//
+// GET /v1/spaces?spaces=lot-*&after=lot-17&limit=100 lists the spaces of which the caller may read something, by name; the newest may be missing:
+//
+//	200 {"spaces":["lot-18","lot-19"],"next":"lot-19"}
+//
+// All parameters are optional, and those of a list of documents.
 //
 // # Runs
 //

@@ -30,6 +30,8 @@ type cli struct {
 	Check checkCmd `cmd:"" group:"Begin" help:"Report unknown names and other mistakes of programs in Starlark, without running them."`
 	Test  testCmd  `cmd:"" group:"Begin" help:"Run the tests of programs in Starlark, in virtual time."`
 
+	Generate generateCmd `cmd:"" group:"Begin" help:"Write typed clients of a program."`
+
 	Send  sendCmd  `cmd:"" group:"Documents and events" help:"Send an event to a running deployment."`
 	Get   getCmd   `cmd:"" group:"Documents and events" help:"Print a document (-v: with its revision), or list the documents of a space."`
 	Watch watchCmd `cmd:"" group:"Documents and events" help:"Print a document, and its newest value after each change."`

@@ -150,6 +150,9 @@ func (inst *instance) cell(t *starlark.Thread, b *starlark.Builtin, args starlar
 			return nil, err
 		}
 	}
+	if in == "" {
+		inst.noteDocument(name)
+	}
 	x := &value.Place{Cur: &inst.Current, Space: in, Doc: name, Remembers: inst.load != nil}
 	if def != starlark.None {
 		v, err := inst.Run.ToModel(def)

@@ -34,6 +34,7 @@ func Compile(src Source, o Options) (_ *Program, err error) {
 	if err := p.register(inst); err != nil {
 		return nil, err
 	}
+	p.addDocuments(inst)
 	p.idle = append(p.idle, inst)
 	return p, nil
 }

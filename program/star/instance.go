@@ -25,6 +25,7 @@ type instance struct {
 	decls []*decl
 	// defaults are those of the cells of the own space, by document, with the position of the first one that has it.
 	defaults map[string]*cellDefault
+	cells    []string // the documents of the own space that were named while the program was loaded
 	test     *testRun // nil for an instance of a program
 	// load executes another file; nil once the program is loaded.
 	load func(t *starlark.Thread, name string) (starlark.StringDict, error)

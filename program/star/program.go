@@ -25,6 +25,9 @@ type Program struct {
 	samples []Sample
 	fields  map[string][]Field // of payloads, by stream
 
+	documents []Document
+	payloads  map[string]*Type // by stream
+
 	workflows *runs.Set
 
 	mu   sync.Mutex

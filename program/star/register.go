@@ -53,6 +53,10 @@ func (p *Program) registerDecl(d *decl, i int, prints *fingerprint.Hasher) error
 		if d.schema != nil {
 			s.Payload = d.schema.Sample()
 			p.addFields(d)
+			if p.payloads == nil {
+				p.payloads = map[string]*Type{}
+			}
+			p.payloads[d.id] = d.schema.Type()
 			p.space.Payload(d.id, func(v model.Value) error { return d.schema.Check(v, "payload of "+d.id) })
 		}
 		p.samples = append(p.samples, s)
