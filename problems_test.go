@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/gateway"
 )
 
-// What is asked of a space that runs no program, or does not exist, is answered with a problem that says so, and never with an error of the worker.
+// What is asked of a space that runs no program, or does not exist, is answered with the problem of that, and never with an error of the worker.
 func TestProblems_ASpaceWithoutAProgramIsNotAServerError(t *testing.T) {
 	ask := posts(t, gateway.Config{})
 	for path, want := range map[string]string{ // any order: each on its own

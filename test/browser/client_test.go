@@ -114,7 +114,7 @@ func (w *world) counter(l *line) *tab {
 	return b
 }
 
-// The example shows what others do and what it does itself, at once. What the handler rejects is taken back.
+// The example shows what others do and what it does itself, at once. What the handler rejects is rolled back.
 func TestClient_TheLiveExample(t *testing.T) {
 	w, l := counting(t)
 	w.add(1)

@@ -13,7 +13,7 @@ export interface Options {
     store?: Store;
     /** How watches reach the client: over one WebSocket where possible ("auto"), or over server-sent events only. */
     watch?: 'auto' | 'sse';
-    /** Is told how each queued event has ended: with an error unless it was handled. */
+    /** Is called when a queued event has ended: with an error unless it was handled. */
     onEnded?: (event: Outgoing, error?: unknown) => void;
     /** Makes requests and sockets; by default fetch and WebSocket, if there is one. */
     fetch?: typeof fetch;
@@ -87,7 +87,7 @@ export declare class Space<P extends Program = AnyProgram> {
     private deliver;
     /**
      * Adds an event to the queue, which sends it when a worker can be reached, behind the earlier ones of its space. Until it has a receipt, watches of
-     * this client show the changes; if it is not handled, they are taken back.
+     * this client show the changes; if it is not handled, they are rolled back.
      */
     enqueue<S extends StreamOf<P>>(stream: S, payload: PayloadOf<P, S>, options?: {
         id?: string;

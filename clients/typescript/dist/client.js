@@ -85,7 +85,7 @@ export class Space {
     }
     /**
      * Adds an event to the queue, which sends it when a worker can be reached, behind the earlier ones of its space. Until it has a receipt, watches of
-     * this client show the changes; if it is not handled, they are taken back.
+     * this client show the changes; if it is not handled, they are rolled back.
      */
     enqueue(stream, payload, options = {}) {
         const e = { space: this.name, stream, id: options.id ?? newID(), payload };

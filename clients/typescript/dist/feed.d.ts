@@ -23,7 +23,7 @@ export declare class Feed {
     /** Calls watcher with each update, and with an error at the end if the worker refuses the watch, until the returned function is called. */
     add(watcher: (u: Update<any>, error?: unknown) => void, from?: string): () => void;
     private reset;
-    /** Whether somebody watches, so that values that are in doubt matter. */
+    /** Whether the document is watched. */
     get watched(): boolean;
     /** Shows a change until settle is called for its event. */
     expect(event: string, change: Change): void;

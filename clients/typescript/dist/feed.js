@@ -49,7 +49,7 @@ export class Feed {
         this.known = this.connected = this.current = false;
         this.reason = '';
     }
-    /** Whether somebody watches, so that values that are in doubt matter. */
+    /** Whether the document is watched. */
     get watched() {
         return this.stop !== undefined;
     }

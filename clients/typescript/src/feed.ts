@@ -53,7 +53,7 @@ export class Feed {
     this.reason = ''
   }
 
-  /** Whether somebody watches, so that values that are in doubt matter. */
+  /** Whether the document is watched. */
   get watched(): boolean {
     return this.stop !== undefined
   }

@@ -228,7 +228,7 @@ test('without a value of the watch, the value after the receipt is read', async 
   assert.deepEqual([u.value, u.id], [5, '7-dddddddddddd'])
 })
 
-test('the change of an event that was rejected is taken back, and the others stay', async () => {
+test('the change of an event that was rejected is rolled back, and the others stay', async () => {
   const rejection = gate<Response>()
   const g = new Gateway((r) => {
     if (r.method !== 'POST') return json(200, null)
