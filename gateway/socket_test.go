@@ -3,10 +3,12 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -39,8 +41,10 @@ func (s *site) ask1(conn *websocket.Conn, text string) {
 // wantNext checks the next message of a socket that is no heartbeat: it begins with these.
 func (s *site) wantNext(conn *websocket.Conn, want string) {
 	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 20*time.Second) // a safety net
+	defer cancel()
 	for {
-		_, data, err := conn.Read(s.Context())
+		_, data, err := conn.Read(ctx)
 		if err != nil {
 			s.Fatalf("%v, want %s", err, want)
 		}
@@ -79,7 +83,7 @@ func TestSocket_HasManyWatches(t *testing.T) {
 	s.ask1(conn, `{"open":1,"space":"alice","document":"n"}`)
 	s.wantNext(conn, `{"watch":1,"event":"problem","data":{"detail":"this socket has a watch 1 already"`)
 	s.ask1(conn, `{"close":1}`)
-	if err := <-s.source.done; err != context.Canceled {
+	if err := <-s.source.done; !errors.Is(err, context.Canceled) {
 		t.Errorf("the watch has ended with %v", err)
 	}
 	s.ask1(conn, `{"open":2,"space":"alice","document":"n"}`)
@@ -147,5 +151,7 @@ func TestSocket_EndsWhenTheWorkerLeaves(t *testing.T) {
 		}
 	}
 	<-s.ended
-	<-s.source.done
+	if err := <-s.source.done; err == nil {
+		t.Error("the watch goes on")
+	}
 }
