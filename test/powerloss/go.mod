@@ -7,6 +7,7 @@ replace github.com/settlehq/settle => ../..
 require github.com/settlehq/settle v0.0.0-00010101000000-000000000000
 
 require (
+	github.com/coder/websocket v1.8.14 // indirect
 	github.com/go-jose/go-jose/v4 v4.1.9 // indirect
 	github.com/netresearch/go-cron v0.9.1 // indirect
 	go.starlark.net v0.0.0-20260908191801-89a6a09411d5 // indirect
