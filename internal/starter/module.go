@@ -119,8 +119,8 @@ func (o Origin) modFiles(path string) ([]file, error) {
 	return []file{{"go.mod", text}, {"go.sum", sums}}, err
 }
 
-// useCheckout makes a module use a checkout, with all requirements of the checkout in the same
-// versions, so that go.sum is complete.
+// useCheckout makes a module use a checkout, with those requirements of the checkout that a program needs, in the same
+// versions: go.sum of the checkout has the sums of all.
 func (o Origin) useCheckout(f *modfile.File) error {
 	dir, err := filepath.Abs(o.Checkout)
 	if err != nil {
@@ -136,8 +136,14 @@ func (o Origin) useCheckout(f *modfile.File) error {
 		errs = append(errs, f.AddGoStmt(its.Go.Version))
 	}
 	needs := []*modfile.Require{{Mod: module.Version{Path: settlePath, Version: version}}}
+	imported, err := importedModules(dir)
+	if err != nil {
+		return err
+	}
 	for _, r := range its.Require {
-		needs = append(needs, &modfile.Require{Mod: r.Mod, Indirect: true})
+		if slices.Contains(imported, r.Mod.Path) {
+			needs = append(needs, &modfile.Require{Mod: r.Mod, Indirect: true})
+		}
 	}
 	f.SetRequireSeparateIndirect(needs)
 	for _, r := range its.Replace {
@@ -146,6 +152,16 @@ func (o Origin) useCheckout(f *modfile.File) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// modulesFile has the paths of the modules whose packages a program and its tests import with those of Settle. The others of go.mod are for the commands
+// and the tests of Settle. A test keeps it up to date.
+const modulesFile = "internal/starter/modules.txt"
+
+// importedModules returns the modules that a program needs from a checkout.
+func importedModules(checkout string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(checkout, filepath.FromSlash(modulesFile)))
+	return strings.Fields(string(text)), err
 }
 
 func formatted(f *modfile.File, err error) ([]byte, error) {

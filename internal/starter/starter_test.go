@@ -3,12 +3,15 @@ package starter
 import (
 	"context"
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/mod/modfile"
 
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
@@ -54,6 +57,63 @@ func TestGo_BuildsAndPassesItsTestsOffline(t *testing.T) {
 	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "example.com/door") {
 		t.Errorf("go test: %v\n%s", err, out)
+	}
+}
+
+var update = flag.Bool("update", false, "write modules.txt anew")
+
+// importsOf returns the modules of whose packages a module and its tests import some, on any system.
+func importsOf(t *testing.T, dir string) (modules []string) {
+	t.Helper()
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		cmd := exec.Command("go", "list", "-deps", "-test", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", "./...")
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOOS="+system, "CGO_ENABLED=0") // with -mod=mod it adds what is missing
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list for %s: %v", system, err)
+		}
+		modules = append(modules, strings.Fields(string(out))...)
+	}
+	slices.Sort(modules)
+	return slices.DeleteFunc(slices.Compact(modules), func(path string) bool { return path == settlePath })
+}
+
+// go.mod of a program has the modules that it imports packages of, and none that only commands and tests of Settle use.
+func TestGo_RequiresWhatItImports(t *testing.T) {
+	t.Parallel()
+	of, err := Built("dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if _, err := Go(dir, "example.com/door", of); err != nil {
+		t.Fatal(err)
+	}
+	imported := importsOf(t, dir)
+	if *update {
+		if err := os.WriteFile("modules.txt", []byte(strings.Join(imported, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := modfile.Parse("go.mod", text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var required []string
+	for _, r := range f.Require {
+		if r.Mod.Path != settlePath {
+			required = append(required, r.Mod.Path)
+		}
+	}
+	slices.Sort(required)
+	if !slices.Equal(required, imported) {
+		t.Errorf("go.mod requires\n%s\nand packages are imported of\n%s\nrun this test with -update", strings.Join(required, "\n"), strings.Join(imported, "\n"))
 	}
 }
 
