@@ -3,6 +3,7 @@ package settle
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/settlehq/settle/model"
@@ -71,6 +72,7 @@ func (d Derived[T]) Compute(p *Program, run func(v *View) (T, error), options ..
 		return
 	}
 	p.node(n, options)
+	p.documents = append(p.documents, described{name: d.doc, out: reflect.TypeFor[T](), derived: true})
 }
 
 // none converts the error of a run to its result: NoValue means an absent value.

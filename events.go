@@ -47,6 +47,7 @@ func (e events[In, Out]) handle(p *Program, handle func(tx *Tx, in In) (Out, err
 		p.Handle(e.name, nil)
 		return
 	}
+	p.hasStream(described{name: e.name, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out]()})
 	p.p.Payload(e.name, func(v Value) error {
 		_, err := e.payload(&Event{Payload: v})
 		return err

@@ -77,6 +77,9 @@ type Program struct {
 	// reading lists which node reads which input.
 	reading []reading
 	jobs    []job
+	// streams and documents are those whose types are known, for Interface.
+	streams   []described
+	documents []described
 }
 
 // job is a cron job and the stream that its events go to.
@@ -117,6 +120,7 @@ const maxVersion = 256
 
 // Handle registers the handler of a stream. It is the untyped form of Stream.Handle.
 func (p *Program) Handle(stream string, h space.Handler, options ...HandlerOption) *Program {
+	p.hasStream(described{name: stream})
 	p.note(p.p.Handle(stream, h))
 	for _, set := range options {
 		p.note(set(p, stream))
@@ -196,6 +200,7 @@ func (p *Program) Compute(doc string, run func(v *View) (Value, error), options 
 		}
 	}
 	p.node(n, options)
+	p.documents = append(p.documents, described{name: doc, derived: true})
 	return p
 }
 

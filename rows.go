@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -201,6 +202,7 @@ func (r DerivedRows[T]) Compute(p *Program, each PerRow[T], options ...Option) {
 		return
 	}
 	p.node(n, nil)
+	p.documents = append(p.documents, described{name: r.Name(), out: reflect.TypeFor[map[string]T](), derived: true})
 	o, _ := applied(space.NodeSpec{}, options) // checked before
 	p.reads(r.Name(), o.inputs)
 }

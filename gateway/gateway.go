@@ -39,6 +39,8 @@ type Config struct {
 	// Pages, if not nil, answers requests for all paths outside of /v1, behind the same checks of hosts and origins. VisitorOf has the origin of
 	// such a request, with its rights; requests without a valid token are passed on, too, so that pages can ask for one.
 	Pages http.Handler `kong:"-"`
+	// API, if not nil, answers requests for the paths of /v1 in place of this gateway, behind the same checks: those of a worker of another process.
+	API http.Handler `kong:"-"`
 	// Operator gives requests on a loopback address without any token the rights of the operator, to which rules do not apply.
 	Operator bool `kong:"-"`
 	// Origins are the origins of pages, besides the gateway's own, that are allowed to read, such
@@ -188,6 +190,9 @@ func (g *Gateway) Handler(source Source, ingress Ingress) http.Handler {
 
 // handler returns the handler. When waits ends, requests no longer wait for receipts.
 func (g *Gateway) handler(waits context.Context, source Source, ingress Ingress) http.Handler {
+	if g.cfg.API != nil {
+		return g.guard(g.cfg.API, g.pages(waits))
+	}
 	mux := http.NewServeMux()
 	h := handler{source: source, ingress: ingress, waits: waits, writeTimeout: g.cfg.WriteTimeout, sockets: &g.sockets}
 	handle := func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, g.observed.route(pattern, f)) }

@@ -98,9 +98,16 @@ func problemOf(err error) (problem, string) {
 func failWith(w http.ResponseWriter, err error) {
 	p, detail := problemOf(err)
 	if p.status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "1")
+		Unavailable(w, detail)
+		return
 	}
 	p.write(w, detail, nil)
+}
+
+// Unavailable answers that there is no worker at the moment, for Config.API.
+func Unavailable(w http.ResponseWriter, detail string) {
+	w.Header().Set("Retry-After", "1")
+	unavailable.write(w, detail, nil)
 }
 
 // fail answers with the general problem of a status.

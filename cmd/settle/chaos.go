@@ -42,6 +42,10 @@ func (c *chaosKillCmd) Run(ctx context.Context, io streams) error {
 		if c.JSON {
 			return printLine(io.out, k)
 		}
+		if len(k.Others) == 0 {
+			fmt.Fprintf(io.out, "worker %s was killed, without leaving the fleet; it is started again in %s\n", k.Worker, time.Duration(k.Back)*time.Millisecond)
+			return nil
+		}
 		fmt.Fprintf(io.out, "worker %s was killed, without leaving the fleet; %s takes over, and %s is started again in %s\n",
 			k.Worker, strings.Join(k.Others, ", "), k.Worker, time.Duration(k.Back)*time.Millisecond)
 		return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/settlehq/settle/clients/typescript"
 	"github.com/settlehq/settle/internal/clientgen"
+	"github.com/settlehq/settle/internal/dev"
+	"github.com/settlehq/settle/internal/shape"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
 )
@@ -22,17 +25,18 @@ type generateCmd struct {
 
 // generateTSCmd is `settle generate ts`.
 type generateTSCmd struct {
-	File   string `arg:"" help:"A program in Starlark." type:"existingfile"`
-	Out    string `help:"Write NAME.ts and the client (settle-client) into this directory. Default: print the types." placeholder:"DIR"`
-	Import string `help:"Import the client from here, and write none. Default: ./settle-client/index.js with --out, settle-client without." placeholder:"MODULE"`
+	Program string `arg:"" help:"The file of a program in Starlark, or the directory of one in Go (a package main that calls settle.Main or spaceworker.Main)." type:"path"`
+	Space   string `help:"The space whose program it is, if the main function in Go has several." default:"home" placeholder:"NAME"`
+	Out     string `help:"Write NAME.ts and the client (settle-client) into this directory. Default: print the types." placeholder:"DIR"`
+	Import  string `help:"Import the client from here, and write none. Default: ./settle-client/index.js with --out, settle-client without." placeholder:"MODULE"`
 }
 
 // clientDir is the directory of the client beside the types.
 const clientDir = "settle-client"
 
 // Run writes the types, and the client.
-func (c *generateTSCmd) Run(io streams) error {
-	p, err := compiled(c.File)
+func (c *generateTSCmd) Run(ctx context.Context, io streams) error {
+	p, err := c.describe(ctx)
 	if err != nil {
 		return err
 	}
@@ -48,7 +52,7 @@ func (c *generateTSCmd) Run(io streams) error {
 		_, err := fmt.Fprint(io.out, text)
 		return err
 	}
-	types := filepath.Join(c.Out, p.Name()+".ts")
+	types := filepath.Join(c.Out, p.Name+".ts")
 	if err := checkGenerated(types); err != nil {
 		return err
 	}
@@ -61,9 +65,17 @@ func (c *generateTSCmd) Run(io streams) error {
 	return writeGenerated(io, types, []byte(text))
 }
 
+// describe returns what the program has.
+func (c *generateTSCmd) describe(ctx context.Context) (*shape.Program, error) {
+	if info, err := os.Stat(c.Program); err == nil && info.IsDir() {
+		return dev.Describe(ctx, c.Program, c.Space)
+	}
+	return compiled(c.Program)
+}
+
 // generateGoCmd is `settle generate go`.
 type generateGoCmd struct {
-	File    string `arg:"" help:"A program in Starlark." type:"existingfile"`
+	File    string `arg:"" help:"A program in Starlark. The client of one in Go imports the package with its names." type:"existingfile"`
 	Out     string `help:"Write NAME.go into this directory. Default: print it." placeholder:"DIR"`
 	Package string `help:"The name of the package. Default: derived from the name of the program." placeholder:"NAME"`
 }
@@ -82,16 +94,20 @@ func (c *generateGoCmd) Run(io streams) error {
 		_, err := io.out.Write(text)
 		return err
 	}
-	return writeGenerated(io, filepath.Join(c.Out, p.Name()+".go"), text)
+	return writeGenerated(io, filepath.Join(c.Out, p.Name+".go"), text)
 }
 
 // compiled returns the program of a file.
-func compiled(file string) (*star.Program, error) {
+func compiled(file string) (*shape.Program, error) {
 	src, err := program.Read(program.NameOf(file), file)
 	if err != nil {
 		return nil, err
 	}
-	return star.Compile(src, star.Options{})
+	p, err := star.Compile(src, star.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return clientgen.Of(p), nil
 }
 
 // checkGenerated returns an error if there is a file that this command has not written.

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-
-	"github.com/settlehq/settle/program/star"
 )
 
 // names makes identifiers that differ.
@@ -55,12 +53,4 @@ var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 func comment(text string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n\n")
 	return strings.ReplaceAll(strings.Join(strings.Fields(first), " "), "*/", "* /")
-}
-
-// streams returns the streams that clients send events of.
-func streams(p *star.Program) (list []string) {
-	for _, s := range p.Samples() {
-		list = append(list, s.Stream)
-	}
-	return list
 }

@@ -8,11 +8,12 @@ import (
 
 	"github.com/settlehq/settle/internal/clientgen"
 	"github.com/settlehq/settle/internal/clientgen/kinds"
+	"github.com/settlehq/settle/internal/shape"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
 )
 
-func compile(t *testing.T, file string) *star.Program {
+func compile(t *testing.T, file string) *shape.Program {
 	t.Helper()
 	src, err := program.Read(program.NameOf(file), file)
 	if err != nil {
@@ -22,7 +23,7 @@ func compile(t *testing.T, file string) *star.Program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return clientgen.Of(p)
 }
 
 func same(t *testing.T, file, got string) {

@@ -89,6 +89,11 @@ func (d *dev) kill(ctx context.Context, q KillRequest) (*Killed, error) {
 		if err := model.CheckName("space", q.Space); err != nil {
 			return nil, err
 		}
+	}
+	if d.golang != nil {
+		return d.killProcess(ctx, q)
+	}
+	if id == "" {
 		f, err := fleet.Look(ctx, d.bus)
 		if err != nil {
 			return nil, err

@@ -29,7 +29,7 @@ import (
 // Config configures a dev server. The zero value runs the programs of the working directory, or the
 // sample.
 type Config struct {
-	// Programs are files and directories; the default is the working directory.
+	// Programs are files of programs in Starlark and directories of them, or one directory of a program in Go; the default is the working directory.
 	Programs []string
 	// Dir is the directory that contains the data, in Store; default the working directory.
 	Dir string
@@ -79,6 +79,8 @@ type dev struct {
 	log      *slog.Logger
 	began    time.Time
 	pages    atomic.Pointer[console.Console]
+	web      web            // is that of a program in Go
+	golang   *golang        // nil unless the program is one in Go
 	chaos    sync.WaitGroup // answers to requests to kill workers, and what follows from them
 }
 
@@ -109,6 +111,10 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
 		defer cancel()
+		if d.golang != nil {
+			d.golang.stop()
+		}
+		d.web.stop()
 		d.pages.Load().Close()
 		err = errors.Join(err, d.run.Stop(last))
 	}()
@@ -150,6 +156,9 @@ func (d *dev) find() error {
 	if err != nil {
 		return err
 	}
+	if dir := goDirectory(d.cfg.Programs); len(files) == 0 && dir != "" {
+		return d.findGo(dir)
+	}
 	seen := map[string]string{}
 	for _, file := range files {
 		name := program.NameOf(file)
@@ -189,6 +198,9 @@ func (d *dev) start(ctx context.Context) error {
 		return errors.Join(err, d.run.Stop(ctx))
 	}
 	d.pages.Store(pages)
+	if err := d.serveGo(web); err != nil {
+		return errors.Join(err, d.run.Stop(ctx))
+	}
 	return keepPorts(d.server, d.store())
 }
 
@@ -226,6 +238,13 @@ func (d *dev) begin(ctx context.Context) error {
 			d.logFailure(h, err)
 		}
 	}
+	if d.golang != nil {
+		if !d.golang.isBuilt() {
+			d.golang.says("building; the first time takes a minute")
+		}
+		d.golang.update(ctx)
+		return d.print(ctx)
+	}
 	for range workers {
 		if _, err := d.run.AddWorker(ctx); err != nil {
 			return err
@@ -239,7 +258,7 @@ func (d *dev) begin(ctx context.Context) error {
 	return d.print(ctx)
 }
 
-func (d *dev) isSample() bool { return d.programs[0].file == "" }
+func (d *dev) isSample() bool { return d.golang == nil && d.programs[0].file == "" }
 
 // serve watches the files until ctx ends.
 func (d *dev) serve(ctx context.Context) error {
@@ -253,7 +272,12 @@ func (d *dev) serve(ctx context.Context) error {
 		return fmt.Errorf("watch the files: %w", err)
 	}
 	defer w.Close()
-	if err := d.lookAt(w); err != nil {
+	if d.golang != nil {
+		err = d.golang.lookAt(w)
+	} else {
+		err = d.lookAt(w)
+	}
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -278,6 +302,9 @@ func (d *dev) serve(ctx context.Context) error {
 	}
 	if d.cfg.Ready != nil {
 		d.cfg.Ready(d.server)
+	}
+	if d.golang != nil {
+		return d.golang.watch(ctx, w, rules, d.learn)
 	}
 	return d.watch(ctx, w, rules)
 }

@@ -23,6 +23,10 @@ func (d *dev) print(ctx context.Context) error {
 	fmt.Fprintf(&b, "settle dev%s · embedded NATS, data in %s · ready in %.1fs\n", released(d.cfg.Version), d.store(), time.Since(d.began).Seconds())
 	try := d.suggest(ctx)
 	space, doc := d.example(try)
+	saved := "Save a file to deploy it; documents and timers stay."
+	if d.golang != nil {
+		saved = "Save a file to build it and run it again; documents and timers stay."
+	}
 	line := func(what, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-8s %s\n", what, fmt.Sprintf(format, args...))
 	}
@@ -47,13 +51,16 @@ func (d *dev) print(ctx context.Context) error {
 	line("durable", "what was acknowledged is on this disk (fsync), and survives kill -9;")
 	line("", "a lost disk loses it")
 	fmt.Fprintf(&b, "Try, in another terminal, in this directory:\n  %s\n", strings.Join(d.try(space, doc, try), "\n  "))
-	fmt.Fprintf(&b, "Save a file to deploy it; documents and timers stay.\nCtrl-C keeps all; settle dev --reset forgets all. No telemetry, no account.\n\n")
+	fmt.Fprintf(&b, "%s\nCtrl-C keeps all; settle dev --reset forgets all. No telemetry, no account.\n\n", saved)
 	_, err = fmt.Fprint(d.cfg.Out, b.String())
 	return err
 }
 
 // example returns a document to watch: a derived one, or else one that the suggested event changes.
 func (d *dev) example(try *suggestion) (space, doc string) {
+	if d.golang != nil {
+		return d.golang.space(), d.golang.example()
+	}
 	h := d.programs[0]
 	space, doc = h.name, "DOCUMENT"
 	if d.isSample() {
@@ -76,6 +83,9 @@ func (d *dev) example(try *suggestion) (space, doc string) {
 }
 
 func (d *dev) try(space, doc string, s *suggestion) []string {
+	if d.golang != nil {
+		return d.golang.try(space, doc, s)
+	}
 	tries := []string{"settle watch " + space + " " + doc}
 	switch h := d.programs[0]; {
 	case d.isSample():
@@ -164,6 +174,9 @@ func released(version string) string {
 
 // spaces returns a line for each program, and for the first of the existing spaces.
 func (d *dev) spaces(ctx context.Context) (lines []string, err error) {
+	if d.golang != nil {
+		return []string{d.golang.line()}, nil
+	}
 	f, err := fleet.Look(ctx, d.bus)
 	if err != nil {
 		return nil, err

@@ -28,6 +28,9 @@ type suggestion struct {
 // suggest returns an event to try with the first program, nil if none is known. The sample has its
 // own.
 func (d *dev) suggest(ctx context.Context) *suggestion {
+	if d.golang != nil {
+		return d.golang.event()
+	}
 	h := d.programs[0]
 	if d.isSample() || h.program == nil {
 		return nil

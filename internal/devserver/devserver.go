@@ -4,6 +4,8 @@
 // directory, and removes them when it stops. Commands that run in the same working directory, or in
 // a directory below it, find the server by that file. A process that is killed leaves the file
 // behind: Server.Exited recognises that.
+//
+// Child is how `settle dev` runs a program in Go as a process of its own.
 package devserver
 
 import (

@@ -45,6 +45,9 @@ func Main(name string, flagsAround any, c *Command, serve func(ctx context.Conte
 // Serve serves spaces with these programs until ctx ends, an operator asks the worker to stop, or another process has taken the worker's id.
 // name is announced as the name of the programs; nil programs stand for deployed ones.
 func (c *Command) Serve(ctx context.Context, programs settle.Programs, name string) error {
+	if only, err := programs.Describe(os.Getenv); only {
+		return err
+	}
 	cfg, err := c.config()
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/devserver"
 	"github.com/settlehq/settle/internal/optionflags"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -68,6 +69,10 @@ func Main(name, description string, flags any, f func(ctx context.Context) error
 	kong.Parse(flags, append(options, optionflags.OfBus(), kong.Name(name), kong.Description(description), kong.Vars{"version": Version},
 		kong.Exit(func(code int) { os.Exit(min(code, 2)) }))...)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	if child, is := devserver.ChildOf(os.Getenv); is {
+		signal.Ignore(os.Interrupt) // it is for settle dev, which ends this process
+		ctx = child.Context(ctx, os.Stdin)
+	}
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	err := f(ctx)
 	stop()

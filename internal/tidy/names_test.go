@@ -12,8 +12,8 @@ import (
 )
 
 // mostNames bounds the exported names of the root package; docs/adr/0039-names-carry-their-space.md says
-// what belongs elsewhere. It only goes down, unless an ADR says why: 0071 added two.
-const mostNames = 94
+// what belongs elsewhere. It only goes down, unless an ADR says why: 0071 added two, 0098 one.
+const mostNames = 95
 
 // A reader of `go doc` has to find the names for writing a program among these.
 func TestRoot_HasFewNames(t *testing.T) {

@@ -33,7 +33,7 @@ const locksAfter = 30 * time.Second
 
 // house returns the program: a door that locks itself, half a minute after it was unlocked, or closed.
 func house() *settle.Program {
-	p := settle.NewProgram("house")
+	p := settle.NewProgram("house").Documents(door)
 	unlock.Handle(p, func(tx *settle.Tx) error {
 		door.Update(tx, func(d *Door) { d.Locked = false })
 		return lockLater(tx)

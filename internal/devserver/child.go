@@ -1,0 +1,70 @@
+package devserver
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+)
+
+// Child is what `settle dev` and a program in Go agree on that it runs as a process of its own: the program connects to NATS, and serves HTTP at an
+// address, as a worker of that dev server. It stops when its standard input ends, whether `settle dev` has closed it or was killed.
+type Child struct {
+	NATS, HTTP string
+}
+
+// childID is the id of the worker.
+const childID = "w1"
+
+// ChildOf returns what `settle dev` wants of a process with this environment, false if it does not run it.
+func ChildOf(getenv func(string) string) (c Child, is bool) {
+	return Child{NATS: getenv("NATS_URL"), HTTP: getenv("SETTLE_HTTP")}, getenv("SETTLE_DEV") != ""
+}
+
+// Environment returns the environment of the process, given that of `settle dev`. Those are the variables that flags of a worker have as well.
+func (c Child) Environment(own []string) (env []string) {
+	for _, variable := range own {
+		if !strings.HasPrefix(variable, "NATS_") { // they may lead to another server
+			env = append(env, variable)
+		}
+	}
+	return append(env, "SETTLE_DEV=1", "NATS_URL="+c.NATS, "SETTLE_HTTP="+c.HTTP, "SETTLE_ID="+childID)
+}
+
+// Environment of a process that is to describe its program.
+const (
+	describeEnv = "SETTLE_DESCRIBE"
+	spaceEnv    = "SETTLE_DESCRIBE_SPACE"
+)
+
+// Describing returns the variables that have a process write the description of its program into a file: that of a space, if it has several.
+func Describing(file, space string) []string {
+	return []string{describeEnv + "=" + file, spaceEnv + "=" + space}
+}
+
+// Describe writes the description of the program of a space into a file, if the environment of this process says so, and reports whether that is
+// all. Where the program runs as well, an error is none: the description is for suggestions.
+func Describe(getenv func(string) string, of func(space string) ([]byte, error)) (only bool, err error) {
+	file := getenv(describeEnv)
+	if file == "" {
+		return false, nil
+	}
+	text, err := of(getenv(spaceEnv))
+	if err == nil {
+		err = os.WriteFile(file, text, 0o644)
+	}
+	if _, runs := ChildOf(getenv); runs {
+		return false, nil
+	}
+	return true, err
+}
+
+// Context returns a context that ends with the standard input.
+func (c Child) Context(ctx context.Context, stdin io.Reader) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() { // ends with the input, at the latest with `settle dev`
+		_, _ = io.Copy(io.Discard, stdin)
+		cancel()
+	}()
+	return ctx
+}
