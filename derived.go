@@ -3,7 +3,6 @@ package settle
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/settlehq/settle/model"
@@ -72,7 +71,9 @@ func (d Derived[T]) Compute(p *Program, run func(v *View) (T, error), options ..
 		return
 	}
 	p.node(n, options)
-	p.documents = append(p.documents, described{name: d.doc, out: reflect.TypeFor[T](), derived: true})
+	doc := d.described()
+	doc.derived = true
+	p.documents = append(p.documents, doc)
 }
 
 // none converts the error of a run to its result: NoValue means an absent value.

@@ -20,6 +20,8 @@ type described struct {
 	name    string
 	in, out reflect.Type
 	derived bool
+	// rows is set if the document is an object of rows, which is never null.
+	rows bool
 }
 
 // hasStream notes a stream, unless it is known.
@@ -30,11 +32,13 @@ func (p *Program) hasStream(s described) {
 }
 
 // typed is a place whose type is known.
-type typed interface{ goType() reflect.Type }
+type typed interface{ described() described }
 
-func (p place[T]) goType() reflect.Type { return reflect.TypeFor[T]() }
+func (p place[T]) described() described { return described{name: p.doc, out: reflect.TypeFor[T]()} }
 
-func (r rows[T]) goType() reflect.Type { return reflect.TypeFor[map[string]T]() }
+func (r rows[T]) described() described {
+	return described{name: r.Name(), out: reflect.TypeFor[map[string]T](), rows: true}
+}
 
 // Documents says which documents the handlers of the program write, for clients that are generated from it (`settle generate`): derived ones
 // are known without. It changes nothing else.
@@ -48,7 +52,7 @@ func (p *Program) Documents(places ...Place) *Program {
 			p.note(fmt.Errorf("program %s: %s is no whole document of its own spaces", p.Name(), a))
 			continue
 		}
-		p.documents = append(p.documents, described{name: a.Doc, out: t.goType()})
+		p.documents = append(p.documents, t.described())
 	}
 	return p
 }
@@ -82,7 +86,11 @@ func (p *Program) Interface() ([]byte, error) {
 		s.Streams = append(s.Streams, shape.Stream{Name: stream.name, Payload: d.Describe(stream.in), Result: d.Describe(stream.out)})
 	}
 	for _, doc := range p.documents {
-		s.Documents = append(s.Documents, shape.Document{Name: doc.name, Derived: doc.derived, Type: d.Describe(doc.out)})
+		t := d.Describe(doc.out)
+		if doc.rows {
+			t.Nullable = false
+		}
+		s.Documents = append(s.Documents, shape.Document{Name: doc.name, Derived: doc.derived, Type: t})
 	}
 	slices.SortStableFunc(s.Documents, func(a, b shape.Document) int { return cmp.Compare(a.Name, b.Name) })
 	s.Documents = slices.CompactFunc(s.Documents, func(a, b shape.Document) bool { return a.Name == b.Name })

@@ -15,11 +15,11 @@ import (
 type crate struct {
 	Weight float64  `json:"weight"`
 	Notes  []string `json:"notes,omitempty"`
-	Within *crate  `json:"within"`
+	Within *crate   `json:"within"`
 }
 
 var (
-	crates = settle.NewRows[crate]("crates")
+	crates  = settle.NewRows[crate]("crates")
 	heavy   = settle.NewDerived[int]("heavy")
 	pack    = settle.NewRequest[crate, string]("pack")
 	nightly = settle.NewStream[cron.Tick]("nightly")
@@ -44,7 +44,7 @@ func TestProgram_InterfaceHasStreamsAndDocuments(t *testing.T) {
 	want := `{"name":"depot","streams":[` +
 		`{"name":"pack","payload":{"kind":"named","name":"crate"},"result":{"kind":"str"}},` +
 		`{"name":"empty","payload":{"kind":"none"},"result":{"kind":"none"}},{"name":"raw"}],` +
-		`"documents":[{"name":"crates","type":{"kind":"dict","elem":{"kind":"named","name":"crate"},"nullable":true}},` +
+		`"documents":[{"name":"crates","type":{"kind":"dict","elem":{"kind":"named","name":"crate"}}},` +
 		`{"name":"heavy","derived":true,"type":{"kind":"int"}}],` +
 		`"types":{"crate":{"kind":"object","fields":[` +
 		`{"name":"notes","type":{"kind":"list","elem":{"kind":"str"},"nullable":true},"optional":true},` +

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -202,7 +201,9 @@ func (r DerivedRows[T]) Compute(p *Program, each PerRow[T], options ...Option) {
 		return
 	}
 	p.node(n, nil)
-	p.documents = append(p.documents, described{name: r.Name(), out: reflect.TypeFor[map[string]T](), derived: true})
+	d := r.described()
+	d.derived = true
+	p.documents = append(p.documents, d)
 	o, _ := applied(space.NodeSpec{}, options) // checked before
 	p.reads(r.Name(), o.inputs)
 }

@@ -145,6 +145,25 @@ func (s *site) body(r *http.Response) string {
 	return string(b)
 }
 
+// An API in place of the gateway's own is behind the same checks, and so is its answer that no worker is there.
+func TestListen_AnotherAPIIsBehindTheSameChecks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, gateway.Config{
+		Pages: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "page") }),
+		API:   http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { gateway.Unavailable(w, "none at "+r.URL.Path) }),
+	})
+	r := s.get(doc)
+	if body := s.body(r); r.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "none at "+doc) || r.Header.Get("Retry-After") != "1" || r.Header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%d %v %s", r.StatusCode, r.Header, body)
+	}
+	if r := s.get(doc, "Origin", "https://evil.example"); r.StatusCode != http.StatusForbidden {
+		t.Errorf("a foreign origin: %d", r.StatusCode)
+	}
+	if r := s.get("/"); s.body(r) != "page" {
+		t.Error("pages are not those of the gateway")
+	}
+}
+
 const doc = "/v1/spaces/alice/documents/total"
 
 func TestGet_ReturnsTheDocumentWithItsRevisionAsETag(t *testing.T) {

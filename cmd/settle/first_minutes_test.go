@@ -336,14 +336,29 @@ func TestFirstMinutes_TheProgramInGo(t *testing.T) {
 	t.Setenv("GOFLAGS", "")
 	t.Setenv("GOWORK", "off")
 	u.builds("go test ./...", "test", "-vet=off", "./...")
-	u.replaces("main.go", "127.0.0.1:4222", freePort(t))
-	first, kill := u.runsGo("go run .")
-	u.shows(first, "settle watch home status")
+	first, kill := u.process("settle dev")
+	u.shows(first, "Save a file to build it and run it again")
 
 	watch := u.opensTheDoor()
 	u.does(0, "visit-1: handled, result 1", enter)
 	want(t, 0, `"visits":1`, "get", "home", "door")
-	u.line("settle console")
+	u.replaces("door.go", `return "closed", nil`, `return "not locked", nil`)
+	u.shows(watch, "\t\"not locked\"\n")
+
+	u.does(0, "handled", unlock)
+	kill()
+	u.shows(watch, "disconnected")
+	again, end := u.process("settle dev")
+	u.shows(again, "Save a file to build it and run it again")
+	u.shows(watch, "connected again")
+	u.does(0, "visit-1: handled, result 1", enter)
+
+	end()
+	u.replaces("main.go", "Programs:", `Server: embedded.Config{Listen: "`+freePort(t)+`"}, Programs:`)
+	u.replaces("main.go", `import "github.com/settlehq/settle"`, "import (\n\t\"github.com/settlehq/settle\"\n\t\"github.com/settlehq/settle/bus/embedded\"\n)")
+	alone, _ := u.runsGo("go run .")
+	u.shows(alone, "Ctrl-C ends it")
+	u.does(0, "visit-1: handled, result 1", enter)
 	console := &terminal{}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
@@ -352,16 +367,6 @@ func TestFirstMinutes_TheProgramInGo(t *testing.T) {
 	u.until("the console shows the door", func() bool { return strings.Contains(u.served(console, "/spaces/home"), "visits") }, console)
 	cancel()
 	<-ended
-
-	u.does(0, "handled", unlock)
-	kill()
-	u.shows(watch, "disconnected")
-	u.replaces("door.go", `return "closed", nil`, `return "shut", nil`)
-	again, _ := u.runsGo("go run .")
-	u.shows(again, "settle watch home status")
-	u.shows(watch, "connected again")
-	u.does(0, "visit-1: handled, result 1", enter)
-	u.shows(watch, "\t\"shut\"\n")
 }
 
 // freePort returns an address that is free now, and again after a process that has listened there is killed.

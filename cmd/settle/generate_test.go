@@ -25,6 +25,11 @@ func TestGenerate_WritesTheTypesAndTheClient(t *testing.T) {
 	if err != nil || !strings.Contains(string(types), "from './settle-client/index.js'") {
 		t.Errorf("%v: %s", err, types)
 	}
+	t.Run("a program in Go", func(t *testing.T) {
+		want(t, 0, "wrote "+filepath.Join(dir, "door"), "init", "go", filepath.Join(dir, "door"))
+		want(t, 0, "export interface House extends Program | open: { payload: Visit; result: number } | door: Door", "generate", "ts", filepath.Join(dir, "door"))
+		want(t, 1, "has no program in Go", "generate", "ts", dir)
+	})
 	shipped, err := typescript.Dist.ReadFile("dist/index.js")
 	if err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ func (c *initGoCmd) Run(io streams) error {
 	if err != nil {
 		return usageIfPlace(err)
 	}
-	next := []string{"go test ./...", "go run ."}
+	next := []string{"go test ./...", "settle dev"}
 	if of.Checkout == "" {
 		next = append([]string{"go mod tidy"}, next...) // which fetches what is needed
 	}
