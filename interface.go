@@ -78,7 +78,7 @@ func (p Programs) Describe(getenv func(string) string) (only bool, err error) {
 // Interface describes the streams and documents of the program and their types, in JSON, for `settle generate`.
 func (p *Program) Interface() ([]byte, error) {
 	var d codec.Describer
-	s := shape.Program{Name: p.Name()}
+	s := shape.Program{Name: p.Name(), Streams: []shape.Stream{}, Documents: []shape.Document{}}
 	for _, stream := range p.streams {
 		if stream.name == model.Undelivered || stream.in == reflect.TypeFor[cron.Tick]() {
 			continue // Settle sends its events

@@ -91,7 +91,7 @@ func TestInit_WritesWhatPassesItsTestsAndSaysWhatComesNext(t *testing.T) {
 	want(t, 0, "door.star, door_test.star | cd "+dir+" | settle test | settle dev", "init", "star", dir)
 	want(t, 0, "4 tests | 24h1m went by", "test", dir)
 	want(t, 2, "README.md exists: nothing was written", "init", "go", dir)
-	want(t, 0, "main.go, go.mod, go.sum | go test ./... | go run . | the replace line of go.mod", "init", "go", dir+"-go")
+	want(t, 0, "main.go, go.mod, go.sum | go test ./... | settle dev | the replace line of go.mod", "init", "go", dir+"-go")
 	want(t, 1, "not a checkout", "init", "go", dir+"-other", "--checkout", dir)
 	want(t, 2, "cobol", "init", "cobol", dir)
 }

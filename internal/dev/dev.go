@@ -240,7 +240,7 @@ func (d *dev) begin(ctx context.Context) error {
 	}
 	if d.golang != nil {
 		if !d.golang.isBuilt() {
-			d.golang.says("building; the first time takes a minute")
+			d.golang.print("building; the first time takes a minute")
 		}
 		d.golang.update(ctx)
 		return d.print(ctx)

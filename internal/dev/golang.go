@@ -91,7 +91,7 @@ func (w *web) stop() {
 
 func (g *golang) title() string { return filepath.Base(g.dir) }
 
-func (g *golang) says(format string, args ...any) {
+func (g *golang) print(format string, args ...any) {
 	fmt.Fprintf(g.out, "%s  %s: %s\n", now(), g.title(), fmt.Sprintf(format, args...))
 }
 
@@ -107,7 +107,7 @@ func (g *golang) update(ctx context.Context) {
 		return
 	case !changed && g.running != nil:
 		if g.failed != "" {
-			g.says("the same as what runs")
+			g.print("the same as what runs")
 		}
 		g.failed = ""
 		return
@@ -117,7 +117,7 @@ func (g *golang) update(ctx context.Context) {
 	first := g.running == nil
 	g.stop()
 	if g.start(ctx) && !first {
-		g.says("built in %.1fs, and runs again; documents and timers stay", built.Seconds())
+		g.print("built in %.1fs, and runs again; documents and timers stay", built.Seconds())
 	}
 }
 
@@ -131,14 +131,14 @@ func (g *golang) reportBuild(err error) {
 	if g.running == nil {
 		on = "nothing runs until it does"
 	}
-	g.says("it does not build; %s\n  %s", on, strings.ReplaceAll(g.failed, "\n", "\n  "))
+	g.print("it does not build; %s\n  %s", on, strings.ReplaceAll(g.failed, "\n", "\n  "))
 }
 
 // start starts the process, and reports whether it serves.
 func (g *golang) start(ctx context.Context) bool {
 	p, err := execute(g.exe, g.nats, g.space(), g.out)
 	if err != nil {
-		g.says("it could not be started: %v", err)
+		g.print("it could not be started: %v", err)
 		return false
 	}
 	g.running = p
@@ -147,12 +147,12 @@ func (g *golang) start(ctx context.Context) bool {
 	}
 	g.proxy.to.Store(p.url)
 	if errors.Is(err, errSilent) {
-		g.says("%v", err)
+		g.print("%v", err)
 		return false
 	}
 	if err != nil { // starting it again would change nothing
 		g.forget()
-		g.says("%v; save a file to start it again", err)
+		g.print("%v; save a file to start it again", err)
 		return false
 	}
 	return true
@@ -190,7 +190,7 @@ func (g *golang) watch(ctx context.Context, w *fsnotify.Watcher, rules <-chan pr
 	defer g.stop()
 	for {
 		if err := g.lookAt(w); err != nil {
-			g.says("%v", err)
+			g.print("%v", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -205,7 +205,7 @@ func (g *golang) watch(ctx context.Context, w *fsnotify.Watcher, rules <-chan pr
 		case r := <-rules:
 			learn(r)
 		case err := <-w.Errors:
-			g.says("watching the files failed (%v): restart if a saved file is not built", err)
+			g.print("watching the files failed (%v): restart if a saved file is not built", err)
 			calm.Reset(quiet)
 		case <-calm.C:
 			g.update(ctx)
@@ -214,12 +214,12 @@ func (g *golang) watch(ctx context.Context, w *fsnotify.Watcher, rules <-chan pr
 				g.running.kill()
 			}
 		case <-g.ended():
-			g.says("%v; it is started again in %v", g.running.why(), g.restartAfter)
+			g.print("%v; it is started again in %v", g.running.why(), g.restartAfter)
 			g.forget()
 			again.Reset(g.restartAfter)
 		case <-again.C:
 			if g.running == nil && g.start(ctx) {
-				g.says("it is back")
+				g.print("it is back")
 			}
 		}
 	}

@@ -42,7 +42,7 @@ func Describing(file, space string) []string {
 	return []string{describeEnv + "=" + file, spaceEnv + "=" + space}
 }
 
-// Describe writes the description of the program of a space into a file, if the environment of this process says so, and reports whether that is
+// Describe writes the description of the program of a space into a file, if the environment of this process asks for it, and reports whether that is
 // all. Where the program runs as well, an error is none: the description is for suggestions.
 func Describe(getenv func(string) string, of func(space string) ([]byte, error)) (only bool, err error) {
 	file := getenv(describeEnv)

@@ -40,11 +40,11 @@ var linkRules = []linkRule{
 	// nats.go alone is 208 packages, 191 of the standard library among them.
 	{"bus", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 239},
 	{"program", []string{natsServer, exporters, testKit}, 163},
-	{".", []string{exporters, sdk, logSDK, testKit}, 356},
+	{".", []string{exporters, sdk, logSDK, testKit}, 357},
 	{"cmd/coordinator", []string{natsServer, starlark, memdb, testKit, spaceCore}, 549},
-	{"spaceworker", []string{testKit}, 636},
-	{"cmd/spaceworker", []string{testKit}, 638},
-	{"cmd/settle", []string{sdk}, 629},
+	{"spaceworker", []string{testKit}, 637},
+	{"cmd/spaceworker", []string{testKit}, 639},
+	{"cmd/settle", []string{sdk}, 630},
 }
 
 // A package links its imports and their imports: a client of three lines links everything below the
