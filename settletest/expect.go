@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/runs"
 	"github.com/settlehq/settle/space"
 )
 
@@ -110,6 +111,7 @@ func (s *Space) doubt(doc string) string {
 			lines = append(lines, fmt.Sprintf("tasks of %s are pending, %s; nothing performs them but Perform, Complete and GiveUp", a.Name, keysOf(tasks)))
 		}
 	}
+	lines = append(lines, runs.FailedIn(s.Space(), s.s.Value, shown)...)
 	for _, p := range s.w.problems {
 		if p.Space == s.Space() {
 			lines = append(lines, "went wrong before: "+p.String())

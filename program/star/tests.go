@@ -9,7 +9,10 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program/star/internal/fingerprint"
+	"github.com/settlehq/settle/runs"
+	"github.com/settlehq/settle/space"
 )
 
 // TestOptions configure a run of tests. Engine is required; package program/startest sets it.
@@ -104,7 +107,25 @@ func (inst *instance) runTest(p *Program, fn *starlark.Function) (r TestResult) 
 	default:
 		err = fmt.Errorf("%w\nbefore that:\n  %s", err, problemsText(problems))
 	}
+	if failed := x.failedRuns(); err != nil && len(failed) > 0 {
+		err = fmt.Errorf("%w\n%s", err, strings.Join(failed, "\n"))
+	}
 	return TestResult{Name: fn.Name(), Err: err, Passed: x.world.Now().Sub(x.start), Log: x.log}
+}
+
+// failedRuns describes the runs that have failed, which may be why a test has.
+func (x *testRun) failedRuns() (lines []string) {
+	for _, name := range x.world.Names() {
+		s, err := x.world.Space(name)
+		if err != nil || len(lines) > maxReported {
+			break // the test has failed for another reason already
+		}
+		_, _ = s.Read(func(tx *space.Tx) error { // the same
+			lines = append(lines, runs.FailedIn(name, func(doc string) model.Value { return tx.Peek(doc) }, maxReported)...)
+			return nil
+		})
+	}
+	return lines[:min(len(lines), maxReported)]
 }
 
 func (x *testRun) call(c *call, fn *starlark.Function) (err error) {

@@ -244,3 +244,37 @@ def test_name():
 		}
 	}
 }
+
+// A test that fails names the runs that have failed: they may be why there is no result.
+func TestTest_NamesTheRunsThatHaveFailed(t *testing.T) {
+	t.Parallel()
+	src := source(`
+pay = action("pay", attempts = 1)
+def order(id):
+    return pay(id)
+workflow("order", order)
+`, "x_test.star", `
+def declined(id):
+    fail("card declined")
+
+def test_it():
+    mock("pay", declined)
+    send("workflow-start", {"workflow": "order", "run": "o1", "args": {"id": 1}})
+    expect(doc("run_o1").result, 3)
+
+def test_that_passes():
+    mock("pay", declined)
+    send("workflow-start", {"workflow": "order", "run": "o1", "args": {"id": 1}})
+    equal(doc("run_o1").state, "failed")
+`)
+	results, err := RunTests(t.Context(), src, "x_test.star", TestOptions{Engine: testEngine})
+	if err != nil || len(results) != 2 {
+		t.Fatalf("%d tests, %v", len(results), err)
+	}
+	if err := results[0].Err; err == nil || !strings.Contains(err.Error(), "3 was expected") || !strings.Contains(err.Error(), "space test: run o1 has failed: Error: card declined") {
+		t.Errorf("it has failed with %v", err)
+	}
+	if err := results[1].Err; err != nil {
+		t.Errorf("a test of a run that fails: %v", err)
+	}
+}
