@@ -177,7 +177,7 @@ var (
 	beat = model.F("heartbeat", true)
 )
 
-// publish sends an answer and does not wait. A message that is lost costs time, and no task.
+// publish sends an answer and does not wait. A message that is lost costs time, and no task: one whose end is lost is offered, and performed, again.
 func (s *server) publish(subject string, answer []byte) {
 	if isBelow(subject, s.names.Prefix+".answer.") {
 		_ = s.nc.Publish(subject, answer)

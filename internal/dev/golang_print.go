@@ -44,9 +44,9 @@ func (g *golang) line() string {
 		}
 	}
 	if len(parts) == 0 {
-		return "those of " + g.dir
+		return "run " + g.title()
 	}
-	return fmt.Sprintf("those of %s (program %s: %s)", g.dir, s.Name, strings.Join(parts, ", "))
+	return fmt.Sprintf("run %s (program %s: %s)", g.title(), s.Name, strings.Join(parts, ", "))
 }
 
 // example returns a document to watch: a derived one, or else any.
