@@ -63,6 +63,9 @@ func (h handler) read(w http.ResponseWriter, r *http.Request, d *wanted) {
 		return
 	}
 	head.Set("Content-Type", "application/json")
+	for _, of := range []string{"Range", "If-Range", "If-Match", "If-Unmodified-Since"} { // half a document is no JSON
+		r.Header.Del(of)
+	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.writeTimeout)) // not every writer supports it
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.Value))
 }

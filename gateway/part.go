@@ -18,6 +18,8 @@ type wanted struct {
 	// paged is set if the answer is a page of the members or elements at the path: those behind After, at most Limit.
 	paged bool
 	page  model.Page
+	// fromFirst is set if the page begins with the first entry.
+	fromFirst bool
 }
 
 // read reads the parameters of a request for a document. The error is a *model.ServiceError.
@@ -42,6 +44,7 @@ func (d *wanted) read(q url.Values) (err error) {
 	default:
 		return badRequest("order is %.40q; use asc or desc", order)
 	}
+	d.fromFirst = !q.Has("after") && !d.page.Descending
 	d.page.Limit, err = limitOf(q)
 	return err
 }
@@ -78,7 +81,7 @@ func (d *wanted) answerPage(w http.ResponseWriter, a *live.Answer, patience time
 	p := entries{Revision: a.Revision, Size: v.Len(), Entries: []entry{}}
 	switch v.Kind() {
 	case model.KindObject:
-		p.ofObject(v, d.page)
+		p.ofObject(v, d.page, d.fromFirst)
 	case model.KindArray:
 		err = p.ofArray(v, d.page)
 	default:
@@ -99,10 +102,14 @@ func (d *wanted) answerPage(w http.ResponseWriter, a *live.Answer, patience time
 	_, _ = w.Write(append(data, '\n'))                                           // the client may be gone
 }
 
-func (p *entries) ofObject(v model.Value, page model.Page) {
+// ofObject adds members: from the first one, or those of the page. The first may have the empty name, behind which a model.Page begins.
+func (p *entries) ofObject(v model.Value, page model.Page, fromFirst bool) {
 	limit := page.Limit
 	page.Limit = 0
-	keys := page.Of(v.Keys())
+	keys := v.Keys()
+	if !fromFirst {
+		keys = page.Of(keys)
+	}
 	if len(keys) > limit {
 		keys = keys[:limit]
 		p.Next = keys[limit-1]

@@ -67,6 +67,14 @@ func TestProblem_EveryErrorIsOne(t *testing.T) {
 		s.source.err = c.err
 		s.wantProblem(s.get(c.path), c.status, c.name)
 	}
+	s.source.err, s.source.answer = nil, live.Answer{Revision: 7, Found: true, Value: []byte(`{"n":1}`)}
+	for _, header := range [][]string{{"Range", "bytes=9999-"}, {"Range", "bytes=0-1"}, {"If-Match", `"other"`}} { // of files: JSON is answered whole
+		if r := s.get(doc, header...); r.StatusCode != http.StatusOK || s.body(r) != `{"n":1}` {
+			t.Errorf("%s: status %d", header, r.StatusCode)
+		}
+	}
+	s.wantProblem(s.get("/v1/watch", "Upgrade", "h2c", "Connection", "Upgrade"), 400, "bad-request")
+	s.wantProblem(s.get("/v1/watch", "Upgrade", "websocket", "Connection", "Upgrade", "Sec-WebSocket-Version", "7"), 400, "bad-request")
 	s.wantProblem(s.get(doc, "Host", "evil.example"), 403, "forbidden")
 	if r := s.get("/v1/spaces/alice/streams/add"); r.Header.Get("Allow") != "POST" {
 		t.Errorf("Allow: %q", r.Header.Get("Allow"))
@@ -110,10 +118,21 @@ func TestPart_APathAndPages(t *testing.T) {
 		"?limit=2&after=b":    `{"revision":7,"size":3,"entries":[{"key":"c","value":3}]}`,
 		"?order=desc&limit=1": `{"revision":7,"size":3,"entries":[{"key":"c","value":3}],"next":"c"}`,
 		"?after=c":            `{"revision":7,"size":3,"entries":[]}`,
+		"?after=&limit=1":     `{"revision":7,"size":3,"entries":[{"key":"a","value":1}],"next":"a"}`,
 		"":                    `{"a":1,"b":2,"c":3}`,
 	} {
 		r := s.get(doc + query)
 		if got := strings.TrimSpace(s.body(r)); got != want || r.StatusCode != 200 || (r.Header.Get("ETag") == "") != (query != "") {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	s.source.answer.Value = []byte(`{"":0,"a":1}`)
+	for query, want := range map[string]string{ // any order: each on its own
+		"?limit=1":            `[{"key":"","value":0}],"next":""}`,
+		"?limit=1&after=":     `[{"key":"a","value":1}]}`,
+		"?order=desc&limit=1": `[{"key":"a","value":1}],"next":"a"}`,
+	} {
+		if got := strings.TrimSpace(s.body(s.get(doc + query))); got != `{"revision":7,"size":2,"entries":`+want {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 	}
