@@ -92,7 +92,7 @@ func (c *caller) stillReads(space, document string) func() error {
 		checked = time.Now()
 		now := c.reidentify()
 		if now == nil || now.name() != c.name() {
-			return &model.ServiceError{Code: model.CodeForbidden, Text: "the token is no longer valid"}
+			return &model.ServiceError{Code: http.StatusUnauthorized, Text: endedToken} // the client may have another one
 		}
 		if refused := now.mayRead(space, document); refused != "" {
 			return &model.ServiceError{Code: model.CodeForbidden, Text: refused}
@@ -100,6 +100,8 @@ func (c *caller) stillReads(space, document string) func() error {
 		return nil
 	}
 }
+
+const endedToken = "the token is no longer valid"
 
 // recheck is how often the rights of an open watch are checked.
 const recheck = live.Heartbeat / 2
@@ -121,19 +123,32 @@ func (c *caller) maySend(space, stream string) string {
 type usage struct {
 	rate *rate.Limiter
 
-	mu                sync.Mutex
-	requests, watches int
+	mu                         sync.Mutex
+	requests, watches, sockets int
 }
 
 // begin counts a request of the caller until end is called, or returns why it is one too many.
 func (c *caller) begin(watch bool) (end func(), tooMany string) {
+	switch {
+	case c.principal == nil:
+		return func() {}, ""
+	case watch:
+		return c.count(&c.usage.watches, c.principal.Watches, "open watches")
+	}
+	return c.count(&c.usage.requests, c.principal.AtATime, "requests at a time")
+}
+
+// beginSocket counts a socket until end is called, or returns why it is one too many. A principal has as many as watches: it needs no more.
+func (c *caller) beginSocket() (end func(), tooMany string) {
 	if c.principal == nil {
 		return func() {}, ""
 	}
-	u, open, limit, what := c.usage, &c.usage.requests, c.principal.AtATime, "requests at a time"
-	if watch {
-		open, limit, what = &u.watches, c.principal.Watches, "open watches"
-	}
+	return c.count(&c.usage.sockets, c.principal.Watches, "open sockets")
+}
+
+// count counts one more of what a principal has open.
+func (c *caller) count(open *int, limit int, what string) (end func(), tooMany string) {
+	u := c.usage
 	if !u.rate.Allow() {
 		return nil, fmt.Sprintf("principal %s makes more than %v requests per second", c.principal.Name, c.principal.Rate)
 	}

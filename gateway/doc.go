@@ -72,8 +72,8 @@
 //	{"event":"heartbeat"}
 //
 // The parameter from, which may be left out, is the id of the last value that the client has; the events mean what they do above. A problem ends its watch: with a
-// status of 500 or more, open it again. There is a heartbeat every second. A socket has at most 1000 watches, and each counts as an open watch of its principal. Browsers
-// send the token as the cookie or as ?access_token=.
+// status of 500 or more, open it again. There is a heartbeat every second. A socket has at most 1000 watches, each counts as an open watch of its principal, and a principal has
+// no more sockets than watches. When its token ends, a watch ends with status 401, and a socket without watches is closed. Browsers send the token as the cookie or as ?access_token=.
 //
 // # Events
 //

@@ -122,8 +122,8 @@ func (g *Gateway) holder(r *http.Request) *caller {
 	return g.principals.of(token)
 }
 
-// tokenOf returns the token of a request, "" if there is none. In a URL it is for EventSource only, which cannot set
-// headers: URLs are logged on the way.
+// tokenOf returns the token of a request, "" if there is none. In a URL it is for EventSource and WebSocket
+// only, which cannot set headers in browsers: URLs are logged on the way.
 func tokenOf(r *http.Request) string {
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return bearer

@@ -56,15 +56,28 @@ func (h handler) socket(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "this path is for WebSocket; a single watch is at /v1/spaces/SPACE/documents/DOCUMENT/watch")
 		return
 	}
+	end, tooMany := callerOf(r).beginSocket()
+	if tooMany != "" {
+		w.Header().Set("Retry-After", "1")
+		fail(w, http.StatusTooManyRequests, tooMany)
+		return
+	}
+	defer end()
 	if !h.sockets.begin() {
 		failWith(w, model.ErrStopped)
 		return
 	}
 	defer h.sockets.end()
 	// The guard has checked the origin of the page.
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	hands := &handshake{ResponseWriter: w}
+	conn, err := websocket.Accept(hands, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
-		return // Accept has answered
+		if hands.refused {
+			w.Header().Del("Connection")
+			w.Header().Del("Upgrade")
+			fail(w, http.StatusBadRequest, err.Error())
+		}
+		return
 	}
 	defer func() { _ = conn.CloseNow() }() // best effort
 	conn.SetReadLimit(maxFrame)
@@ -76,6 +89,27 @@ func (h handler) socket(w http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(h.waits, func() { _ = conn.Close(websocket.StatusGoingAway, "the worker leaves") })()
 	s.read()
 }
+
+// handshake leaves the answer to a request that is no handshake to the gateway, whose errors are problems.
+type handshake struct {
+	http.ResponseWriter
+	refused bool
+}
+
+func (h *handshake) WriteHeader(status int) {
+	if h.refused = status >= http.StatusBadRequest; !h.refused {
+		h.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (h *handshake) Write(data []byte) (int, error) {
+	if h.refused {
+		return len(data), nil
+	}
+	return h.ResponseWriter.Write(data)
+}
+
+func (h *handshake) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
 // read takes requests until the client leaves or sends one that is not valid.
 func (s *socket) read() {
@@ -137,7 +171,7 @@ func (s *socket) open(q socketRequest) {
 func (s *socket) watch(ctx context.Context, q socketRequest) {
 	c := callerOf(s.r).reidentify()
 	if c == nil {
-		s.problem(q.Open, tokenNeeded, "the token is no longer valid")
+		s.problem(q.Open, tokenNeeded, endedToken)
 		return
 	}
 	if refused := c.mayRead(q.Space, q.Document); refused != "" {
@@ -185,11 +219,23 @@ func (s *socket) problem(watch uint64, p problem, detail string) {
 	_ = s.send(&socketEvent{Watch: watch, Event: "problem", Data: p.body(detail)}) // the client may be gone
 }
 
-// beat sends heartbeats, so that both sides notice a connection that was lost.
+// isIdle reports whether the socket has no watch.
+func (s *socket) isIdle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.watches) == 0
+}
+
+// beat sends heartbeats, so that both sides notice a connection that was lost. A socket without watches ends with its token: watches report that.
 func (s *socket) beat(lost func()) {
 	beats := time.NewTicker(live.Heartbeat)
 	defer beats.Stop()
 	for {
+		if s.isIdle() && callerOf(s.r).reidentify() == nil {
+			_ = s.conn.Close(websocket.StatusPolicyViolation, endedToken) // the client may be gone
+			lost()
+			return
+		}
 		if s.send(&socketEvent{Event: string(live.Beating)}) != nil {
 			lost()
 			return

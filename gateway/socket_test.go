@@ -155,3 +155,59 @@ func TestSocket_EndsWhenTheWorkerLeaves(t *testing.T) {
 		t.Error("the watch goes on")
 	}
 }
+
+// The end of a token is a problem of the token, and not of the right: a client that has another token opens the watch again. A socket without watches
+// ends with its token, too.
+func TestSocket_TheEndOfATokenIsNoLackOfARight(t *testing.T) {
+	file := principalsFile(t, `{"principals": [{"name": "lots", "tokens_sha256": ["`+sum("lots")+`"], "read": ["lot-*/total"]}]}`)
+	s := newSite(t, gateway.Config{Principals: file})
+	idle, conn := s.dial("Authorization", "Bearer lots"), s.dial("Authorization", "Bearer lots")
+	s.ask1(conn, `{"open":1,"space":"lot-1","document":"total"}`)
+	s.source.events <- live.Event{Kind: live.Current}
+	s.wantNext(conn, `{"watch":1,"event":"current"}`)
+	if err := os.WriteFile(file, []byte(`{"principals": [{"name": "other", "tokens_sha256": ["`+sum("other")+`"]}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	beats := time.NewTicker(live.Heartbeat)
+	defer beats.Stop()
+	go func() { // ends with the watch, or the test
+		for {
+			select {
+			case s.source.events <- live.Event{Kind: live.Beating}:
+			case <-t.Context().Done():
+				return
+			}
+			select {
+			case <-beats.C:
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	s.wantNext(conn, `{"watch":1,"event":"problem","data":{"detail":"the token is no longer valid","status":401`)
+	for {
+		if _, _, err := idle.Read(t.Context()); err != nil {
+			if websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+				t.Errorf("the socket without watches has ended with %v", err)
+			}
+			return
+		}
+	}
+}
+
+// A principal has no more sockets than watches.
+func TestSocket_APrincipalHasAsManyAsWatches(t *testing.T) {
+	s := newSite(t, gateway.Config{Principals: principalsFile(t, `{"principals": [{"name": "lots", "tokens_sha256": ["`+sum("lots")+`"], "read": ["lot-*/total"], "watches": 2, "requests_per_second": 100000}]}`)})
+	first := s.dial("Authorization", "Bearer lots")
+	s.dial("Authorization", "Bearer lots")
+	s.wantProblem(s.get("/v1/watch", "Upgrade", "websocket", "Authorization", "Bearer lots"), 429, "too-many-requests")
+	if err := first.Close(websocket.StatusNormalClosure, ""); err != nil {
+		t.Fatal(err)
+	}
+	for { // until the gateway has noticed
+		r := s.get("/v1/watch", "Upgrade", "websocket", "Authorization", "Bearer lots")
+		if r.StatusCode != http.StatusTooManyRequests {
+			return
+		}
+	}
+}
