@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // goSource is the directory of a program in Go, with what it is built from.
@@ -28,15 +29,15 @@ type goSource struct {
 
 // isMain reports whether a directory has a program in Go.
 func isMain(dir string) bool {
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	files, err := os.ReadDir(dir) // a pattern would give a meaning to brackets in the path
 	if err != nil {
 		return false
 	}
 	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
+		if !strings.HasSuffix(file.Name(), ".go") || strings.HasSuffix(file.Name(), "_test.go") {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.PackageClauseOnly)
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, file.Name()), nil, parser.PackageClauseOnly)
 		if err == nil && f.Name.Name == "main" {
 			return true
 		}
@@ -76,9 +77,11 @@ func (s *goSource) build(ctx context.Context) (changed bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(s.exe), 0o755); err != nil {
 		return false, err
 	}
+	if err := s.list(ctx); err != nil { // also if it does not build: a mistake may be in any of its packages
+		return false, errors.Join(ctx.Err(), err)
+	}
 	next := s.exe + ".next"
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", next, ".")
-	cmd.Dir = s.dir
+	cmd := s.command(ctx, "build", "-o", next, ".")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if _, said := errors.AsType[*exec.ExitError](err); said {
 			return false, errors.Join(ctx.Err(), &errBuild{strings.TrimSpace(string(out))})
@@ -89,14 +92,25 @@ func (s *goSource) build(ctx context.Context) (changed bool, err error) {
 	if err != nil || same {
 		return false, err
 	}
-	return true, errors.Join(os.Rename(next, s.exe), s.list(ctx))
+	if err := os.Rename(next, s.exe); err != nil {
+		return false, err
+	}
+	return true, nil
 }
 
-// list finds the directories and files that the program is built from.
+// command returns a command of go in the directory of the program.
+func (s *goSource) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.WaitDelay = s.dir, time.Second // a linker that go has started may live on
+	return cmd
+}
+
+// list finds the directories and files that the program is built from, as far as they can be found with the mistakes in it.
 func (s *goSource) list(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-json=Dir,Module,EmbedFiles", ".")
-	cmd.Dir = s.dir
-	out, err := cmd.Output()
+	out, err := s.command(ctx, "list", "-e", "-deps", "-json=Dir,Module,EmbedFiles", ".").Output()
+	if _, said := errors.AsType[*exec.ExitError](err); said && ctx.Err() == nil {
+		return nil // go build reports what is wrong
+	}
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)
 	}
@@ -115,7 +129,7 @@ func (s *goSource) list(ctx context.Context) error {
 		} else if err != nil {
 			return fmt.Errorf("go list: %w", err)
 		}
-		if p.Module == nil || !p.Module.Main {
+		if p.Dir == "" || p.Module == nil || !p.Module.Main {
 			continue
 		}
 		s.dirs = append(s.dirs, p.Dir, p.Module.Dir)
@@ -134,7 +148,7 @@ func (s *goSource) uses(file string) bool {
 	switch base := filepath.Base(file); {
 	case strings.HasSuffix(base, "_test.go"):
 		return false
-	case strings.HasSuffix(base, ".go"), base == "go.mod", base == "go.sum":
+	case strings.HasSuffix(base, ".go"), base == "go.mod", base == "go.sum", base == "go.work":
 		return true
 	}
 	return slices.Contains(s.embedded, file)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -230,7 +231,7 @@ func (g *golang) lookAt(w *fsnotify.Watcher) error {
 	watched := w.WatchList()
 	for _, dir := range g.dirs {
 		if !slices.Contains(watched, dir) {
-			if err := w.Add(dir); err != nil {
+			if err := w.Add(dir); err != nil && !errors.Is(err, os.ErrNotExist) { // it may come back
 				return fmt.Errorf("watch %s: %w", dir, err)
 			}
 		}
