@@ -31,6 +31,8 @@ export declare class NoAnswer extends Error {
 }
 /** Makes the error of an answer. */
 export declare function errorOf(status: number, body: unknown): SettleError;
+/** Makes the error of a request that the worker would refuse. */
+export declare function badRequest(detail: string): SettleError;
 /** Reports whether the same request may succeed later. */
 export declare function isTemporary(error: unknown): boolean;
 export declare function isAbort(error: unknown): boolean;

@@ -49,6 +49,10 @@ export function errorOf(status, body) {
         return new Rejected(problem);
     return problem['outcome'] === undefined ? new SettleError(problem) : new NotHandled(problem);
 }
+/** Makes the error of a request that the worker would refuse. */
+export function badRequest(detail) {
+    return errorOf(400, { type: '#bad-request', title: 'The request is not valid', detail });
+}
 /** Reports whether the same request may succeed later. */
 export function isTemporary(error) {
     if (error instanceof SettleError)

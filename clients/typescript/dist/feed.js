@@ -65,11 +65,12 @@ export class Feed {
     }
     /** Ends the change of an event: its effect is in the value of the server, or it has none. */
     settle(event) {
-        if (!this.changes.delete(event))
-            return;
-        if (this.inDoubt === event)
+        const had = this.changes.delete(event); // unless it has failed
+        const doubted = this.inDoubt === event;
+        if (doubted)
             this.release();
-        this.show();
+        if (had || doubted)
+            this.show();
     }
     /** Reads the document as it is after the receipt of an event, and ends the change of the event. */
     async confirm(event, signal) {

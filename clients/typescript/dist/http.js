@@ -1,4 +1,4 @@
-import { errorOf } from './errors.js';
+import { badRequest, errorOf } from './errors.js';
 /** Makes requests of one gateway. */
 export class Http {
     token;
@@ -29,6 +29,11 @@ export class Http {
 }
 /** Puts a path together from names, and a query from what is defined. */
 export function pathOf(names, query = {}) {
+    for (const name of names) {
+        // fetch would make another path of it
+        if (name === '' || name === '.' || name === '..')
+            throw badRequest(`"${name}" is no name of a space, a stream or a document`);
+    }
     const q = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {
         if (value === undefined)

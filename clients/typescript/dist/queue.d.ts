@@ -25,6 +25,8 @@ interface Answer extends Stored {
     result?: unknown;
     pending?: string;
 }
+/** Returns the event as it is sent, which does not change with its payload. The error says why it cannot be sent. */
+export declare function fixed(e: Outgoing): Outgoing;
 /** Sends an event once. */
 export declare function post(http: Http, e: Outgoing, query: Record<string, string | undefined>, signal: AbortSignal): Promise<Answer>;
 /** Sends an event until it is stored, or has a receipt if query has wait; attempts have no effect beyond the first, since they have one id. */
@@ -49,8 +51,8 @@ export declare class Queue {
     /** The events that an earlier page has left behind, in the order in which they were queued. */
     private left;
     private get prefix();
-    /** Adds an event, and returns its result. If it cannot be stored, the error is thrown and nothing is sent. */
-    add(e: Outgoing): Promise<unknown>;
+    /** Adds an event, and returns its result. If it cannot be stored or sent, the error is thrown and nothing is sent. */
+    add(given: Outgoing): Promise<unknown>;
     /** The events that have not ended. */
     get pending(): Outgoing[];
     /** Ends sending. What has not ended stays in the store. */

@@ -1,6 +1,12 @@
 import { isTemporary, NoAnswer, SettleError } from './errors.js';
 import { pathOf } from './http.js';
 import { anyOf, pause, pauseAfter } from './wait.js';
+/** Returns the event as it is sent, which does not change with its payload. The error says why it cannot be sent. */
+export function fixed(e) {
+    pathOf(['spaces', e.space, 'streams', e.stream]);
+    new Headers({ 'Idempotency-Key': e.id });
+    return { space: e.space, stream: e.stream, id: e.id, payload: e.payload === undefined ? undefined : JSON.parse(JSON.stringify(e.payload)) };
+}
 /** Sends an event once. */
 export async function post(http, e, query, signal) {
     const init = {
@@ -14,6 +20,7 @@ export async function post(http, e, query, signal) {
 }
 /** Sends an event until it is stored, or has a receipt if query has wait; attempts have no effect beyond the first, since they have one id. */
 export async function deliver(http, e, query, timeout, signal) {
+    e = fixed(e);
     const late = AbortSignal.timeout(timeout);
     const both = anyOf(signal, late);
     for (let attempts = 0;; attempts++) {
@@ -73,8 +80,9 @@ export class Queue {
     get prefix() {
         return prefix + this.http.base + ':';
     }
-    /** Adds an event, and returns its result. If it cannot be stored, the error is thrown and nothing is sent. */
-    add(e) {
+    /** Adds an event, and returns its result. If it cannot be stored or sent, the error is thrown and nothing is sent. */
+    add(given) {
+        const e = fixed(given);
         const at = Date.now().toString().padStart(14, '0') + '-' + (this.last++).toString().padStart(6, '0');
         const key = this.prefix + at + '-' + e.id;
         this.store?.setItem(key, JSON.stringify(e));
@@ -126,6 +134,7 @@ export class Queue {
                 const answer = await post(this.http, q, { wait: 'receipt' }, signal);
                 if (answer.outcome !== undefined) {
                     await this.again(() => this.follower.handled(q, signal));
+                    this.follower.dropped(q); // a document that could not be read
                     return this.end(q, () => q.resolve(answer.result));
                 }
                 attempts = 0;
@@ -157,9 +166,14 @@ export class Queue {
         }
     }
     end(q, tell, error) {
-        this.store?.removeItem(q.key);
         tell();
-        this.ended({ space: q.space, stream: q.stream, id: q.id, payload: q.payload }, error);
+        try {
+            this.store?.removeItem(q.key);
+            this.ended({ space: q.space, stream: q.stream, id: q.id, payload: q.payload }, error);
+        }
+        catch (failure) {
+            globalThis.reportError?.(failure); // the next events are sent all the same
+        }
     }
 }
 /** Reads an event of the store, which other programs may have written to. */
@@ -168,7 +182,7 @@ function parse(text) {
         const e = JSON.parse(text ?? '');
         if (typeof e.space !== 'string' || typeof e.stream !== 'string' || typeof e.id !== 'string')
             return undefined;
-        return { space: e.space, stream: e.stream, id: e.id, payload: e.payload };
+        return fixed({ space: e.space, stream: e.stream, id: e.id, payload: e.payload });
     }
     catch {
         return undefined;

@@ -63,6 +63,7 @@ export declare class Sockets implements Transport {
     private readonly http;
     private readonly make;
     private socket;
+    private waiting;
     constructor(http: Http, make: SocketMaker);
     watch(space: string, document: string, from: string | undefined, deliver: (e: WatchEvent) => void, signal: AbortSignal): Promise<void>;
     private connect;

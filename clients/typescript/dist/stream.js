@@ -95,12 +95,16 @@ export class Sockets {
     http;
     make;
     socket;
+    waiting = 0; // for the socket to open
     constructor(http, make) {
         this.http = http;
         this.make = make;
     }
     async watch(space, document, from, deliver, signal) {
-        const socket = await (this.socket ??= this.connect());
+        this.waiting++;
+        const socket = await (this.socket ??= this.connect()).finally(() => this.waiting--);
+        if (signal.aborted && this.waiting === 0)
+            socket.closeIfIdle();
         signal.throwIfAborted();
         await socket.watch({ space, document, ...(from === undefined ? {} : { from }) }, deliver, signal);
     }
@@ -129,19 +133,21 @@ class Socket {
     watches = new Map();
     last = 0;
     dead = false;
+    watchdog;
     constructor(socket, closed) {
         this.socket = socket;
         this.closed = closed;
-        const watchdog = new Watchdog(() => this.close());
+        const watchdog = (this.watchdog = new Watchdog(() => this.close()));
         this.opened = new Promise((resolve, reject) => {
             socket.onopen = () => resolve();
             socket.onclose = () => {
-                watchdog.end();
                 reject(new NoSocket('the socket could not be opened'));
                 this.lose();
             };
             socket.onerror = () => { }; // onclose follows
             socket.onmessage = (e) => {
+                if (this.dead)
+                    return;
                 watchdog.heard();
                 this.hear(JSON.parse(String(e.data)));
             };
@@ -160,8 +166,7 @@ class Socket {
                     reject(error);
                 else
                     resolve();
-                if (this.watches.size === 0)
-                    this.close();
+                this.closeIfIdle();
             };
             const stop = () => {
                 if (this.watches.size > 1)
@@ -189,12 +194,20 @@ class Socket {
         else if (m.event === 'current' || m.event === 'rewound')
             w.deliver({ event: m.event });
     }
+    /** Closes the socket if it has no watch. */
+    closeIfIdle() {
+        if (this.watches.size === 0)
+            this.close();
+    }
     close() {
         this.lose();
         this.socket.close();
     }
     lose() {
+        if (this.dead)
+            return; // another socket may have taken its place
         this.dead = true;
+        this.watchdog.end();
         this.closed();
         for (const w of [...this.watches.values()])
             w.end();

@@ -62,6 +62,11 @@ export function errorOf(status: number, body: unknown): SettleError {
   return problem['outcome'] === undefined ? new SettleError(problem) : new NotHandled(problem)
 }
 
+/** Makes the error of a request that the worker would refuse. */
+export function badRequest(detail: string): SettleError {
+  return errorOf(400, { type: '#bad-request', title: 'The request is not valid', detail })
+}
+
 /** Reports whether the same request may succeed later. */
 export function isTemporary(error: unknown): boolean {
   if (error instanceof SettleError) return error.status === 429 || error.status >= 500

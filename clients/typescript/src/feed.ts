@@ -71,9 +71,10 @@ export class Feed {
 
   /** Ends the change of an event: its effect is in the value of the server, or it has none. */
   settle(event: string): void {
-    if (!this.changes.delete(event)) return
-    if (this.inDoubt === event) this.release()
-    this.show()
+    const had = this.changes.delete(event) // unless it has failed
+    const doubted = this.inDoubt === event
+    if (doubted) this.release()
+    if (had || doubted) this.show()
   }
 
   /** Reads the document as it is after the receipt of an event, and ends the change of the event. */

@@ -1,4 +1,4 @@
-import { errorOf } from './errors.js'
+import { badRequest, errorOf } from './errors.js'
 
 /** A token, or a function that returns the one to use now. */
 export type Token = string | (() => string | Promise<string>)
@@ -33,6 +33,10 @@ export class Http {
 
 /** Puts a path together from names, and a query from what is defined. */
 export function pathOf(names: string[], query: Record<string, string | number | readonly string[] | undefined> = {}): string {
+  for (const name of names) {
+    // fetch would make another path of it
+    if (name === '' || name === '.' || name === '..') throw badRequest(`"${name}" is no name of a space, a stream or a document`)
+  }
   const q = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined) continue

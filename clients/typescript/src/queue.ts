@@ -32,6 +32,13 @@ interface Answer extends Stored {
   pending?: string
 }
 
+/** Returns the event as it is sent, which does not change with its payload. The error says why it cannot be sent. */
+export function fixed(e: Outgoing): Outgoing {
+  pathOf(['spaces', e.space, 'streams', e.stream])
+  new Headers({ 'Idempotency-Key': e.id })
+  return { space: e.space, stream: e.stream, id: e.id, payload: e.payload === undefined ? undefined : JSON.parse(JSON.stringify(e.payload)) }
+}
+
 /** Sends an event once. */
 export async function post(http: Http, e: Outgoing, query: Record<string, string | undefined>, signal: AbortSignal): Promise<Answer> {
   const init = {
@@ -46,6 +53,7 @@ export async function post(http: Http, e: Outgoing, query: Record<string, string
 
 /** Sends an event until it is stored, or has a receipt if query has wait; attempts have no effect beyond the first, since they have one id. */
 export async function deliver(http: Http, e: Outgoing, query: Record<string, string | undefined>, timeout: number, signal?: AbortSignal): Promise<Answer> {
+  e = fixed(e)
   const late = AbortSignal.timeout(timeout)
   const both = anyOf(signal, late)
   for (let attempts = 0; ; attempts++) {
@@ -110,8 +118,9 @@ export class Queue {
     return prefix + this.http.base + ':'
   }
 
-  /** Adds an event, and returns its result. If it cannot be stored, the error is thrown and nothing is sent. */
-  add(e: Outgoing): Promise<unknown> {
+  /** Adds an event, and returns its result. If it cannot be stored or sent, the error is thrown and nothing is sent. */
+  add(given: Outgoing): Promise<unknown> {
+    const e = fixed(given)
     const at = Date.now().toString().padStart(14, '0') + '-' + (this.last++).toString().padStart(6, '0')
     const key = this.prefix + at + '-' + e.id
     this.store?.setItem(key, JSON.stringify(e))
@@ -165,6 +174,7 @@ export class Queue {
         const answer = await post(this.http, q, { wait: 'receipt' }, signal)
         if (answer.outcome !== undefined) {
           await this.again(() => this.follower.handled(q, signal))
+          this.follower.dropped(q) // a document that could not be read
           return this.end(q, () => q.resolve(answer.result))
         }
         attempts = 0
@@ -193,9 +203,13 @@ export class Queue {
   }
 
   private end(q: Queued, tell: () => void, error?: unknown): void {
-    this.store?.removeItem(q.key)
     tell()
-    this.ended({ space: q.space, stream: q.stream, id: q.id, payload: q.payload }, error)
+    try {
+      this.store?.removeItem(q.key)
+      this.ended({ space: q.space, stream: q.stream, id: q.id, payload: q.payload }, error)
+    } catch (failure) {
+      globalThis.reportError?.(failure) // the next events are sent all the same
+    }
   }
 }
 
@@ -204,7 +218,7 @@ function parse(text: string | null): Outgoing | undefined {
   try {
     const e = JSON.parse(text ?? '') as Partial<Outgoing>
     if (typeof e.space !== 'string' || typeof e.stream !== 'string' || typeof e.id !== 'string') return undefined
-    return { space: e.space, stream: e.stream, id: e.id, payload: e.payload }
+    return fixed({ space: e.space, stream: e.stream, id: e.id, payload: e.payload })
   } catch {
     return undefined
   }

@@ -119,11 +119,14 @@ export type SocketMaker = new (url: string) => SocketLike
 /** Watches on one WebSocket, which is open while there are any: a browser opens few connections to a server. */
 export class Sockets implements Transport {
   private socket: Promise<Socket> | undefined
+  private waiting = 0 // for the socket to open
 
   constructor(private readonly http: Http, private readonly make: SocketMaker) {}
 
   async watch(space: string, document: string, from: string | undefined, deliver: (e: WatchEvent) => void, signal: AbortSignal): Promise<void> {
-    const socket = await (this.socket ??= this.connect())
+    this.waiting++
+    const socket = await (this.socket ??= this.connect()).finally(() => this.waiting--)
+    if (signal.aborted && this.waiting === 0) socket.closeIfIdle()
     signal.throwIfAborted()
     await socket.watch({ space, document, ...(from === undefined ? {} : { from }) }, deliver, signal)
   }
@@ -151,18 +154,19 @@ class Socket {
   private readonly watches = new Map<number, Opened>()
   private last = 0
   private dead = false
+  private readonly watchdog: Watchdog
 
   constructor(private readonly socket: SocketLike, private readonly closed: () => void) {
-    const watchdog = new Watchdog(() => this.close())
+    const watchdog = (this.watchdog = new Watchdog(() => this.close()))
     this.opened = new Promise((resolve, reject) => {
       socket.onopen = () => resolve()
       socket.onclose = () => {
-        watchdog.end()
         reject(new NoSocket('the socket could not be opened'))
         this.lose()
       }
       socket.onerror = () => {} // onclose follows
       socket.onmessage = (e) => {
+        if (this.dead) return
         watchdog.heard()
         this.hear(JSON.parse(String(e.data)))
       }
@@ -178,7 +182,7 @@ class Socket {
         signal.removeEventListener('abort', stop)
         if (error) reject(error)
         else resolve()
-        if (this.watches.size === 0) this.close()
+        this.closeIfIdle()
       }
       const stop = () => {
         if (this.watches.size > 1) this.socket.send(JSON.stringify({ close: n }))
@@ -201,13 +205,20 @@ class Socket {
     else if (m.event === 'current' || m.event === 'rewound') w.deliver({ event: m.event })
   }
 
+  /** Closes the socket if it has no watch. */
+  closeIfIdle(): void {
+    if (this.watches.size === 0) this.close()
+  }
+
   private close(): void {
     this.lose()
     this.socket.close()
   }
 
   private lose(): void {
+    if (this.dead) return // another socket may have taken its place
     this.dead = true
+    this.watchdog.end()
     this.closed()
     for (const w of [...this.watches.values()]) w.end()
   }

@@ -285,3 +285,119 @@ test('where no socket can be opened, server-sent events are used', async () => {
   assert.equal((await first).value, 1)
   client.close()
 })
+
+test('a name cannot lead to another path', async () => {
+  const g = new Gateway((r) => handled(r))
+  const client = g.client()
+  for (const name of ['', '.', '..']) {
+    await assert.rejects(client.space(name).send('add', 1), (e) => e instanceof SettleError && e.kind === 'bad-request')
+    await assert.rejects(client.space('a').get(name), (e) => e instanceof SettleError && e.kind === 'bad-request')
+    assert.throws(() => client.space('a').enqueue(name, 1), (e) => e instanceof SettleError && e.kind === 'bad-request')
+  }
+  assert.equal(g.requests.length, 0)
+})
+
+test('what cannot be sent is an error at once, and the queue goes on', async () => {
+  const g = new Gateway((r) => handled(r))
+  const a = g.client().space('a')
+  for (const [payload, id] of [[10n, 'e'], [1, 'a\nb']] as const) {
+    await assert.rejects(a.call('add', payload, { id }), TypeError)
+    assert.throws(() => a.enqueue('add', payload, { id }), TypeError)
+  }
+  await a.enqueue('add', 1).result
+})
+
+test('the payload of a queued event is that of when it was queued', async () => {
+  const answers = [() => problem(503, 'unavailable'), handled]
+  const g = new Gateway((r) => answers.shift()!(r))
+  const payload = { by: 1 }
+  const { result } = g.client().space<Counter>('a').enqueue('add', payload)
+  payload.by = 2
+  await result
+  assert.deepEqual(g.requests.map((r) => (r.body as any).by), [1, 1])
+})
+
+test('a function of the page that fails does not end the queue', async () => {
+  const g = new Gateway((r) => handled(r))
+  const a = g.client({ onEnded: () => { throw new Error('of the page') } }).space('a')
+  const unhandled: unknown[] = []
+  const note = (e: unknown) => unhandled.push(e)
+  process.on('unhandledRejection', note)
+  await a.enqueue('add', 1).result
+  await a.enqueue('add', 2).result
+  process.off('unhandledRejection', note)
+  assert.deepEqual(unhandled, [])
+})
+
+test('a change ends with its event, also if the document cannot be read then', async () => {
+  const g = new Gateway((r) => (r.method === 'POST' ? handled(r) : r.path.endsWith('/count') ? problem(403, 'forbidden') : json(200, null)))
+  const a = g.client().space<Counter>('a')
+  const loop = a.watch('count')
+  const first = next(loop)
+  await g.until(() => g.streams.length === 1)
+  g.streams[0]!.write(value('1-aaaaaaaaaaaa', 1))
+  await first
+  await a.enqueue('add', { by: 2 }, { changes: { count: (n) => (n ?? 0) + 2 } }).result
+  g.streams[0]!.write(value('2-aaaaaaaaaaaa', 3))
+  let u = await next(loop)
+  while (u.id !== '2-aaaaaaaaaaaa') u = await next(loop)
+  assert.deepEqual([u.value, u.pending], [3, 0])
+})
+
+test('a change that fails later does not hold values back', async () => {
+  const receipt = gate<Response>()
+  const g = new Gateway((r) => (r.method === 'POST' ? receipt.promise : r.path.endsWith('/count') ? json(200, 3, { ETag: '"2-aaaaaaaaaaaa"' }) : json(200, null)))
+  const a = g.client().space<Counter>('a')
+  const loop = a.watch('count')
+  const first = next(loop)
+  await g.until(() => g.streams.length === 1)
+  g.streams[0]!.write(value('1-aaaaaaaaaaaa', 1))
+  await first
+  let calls = 0
+  const change = (n: number | undefined) => { if (++calls > 1) throw new Error('of the page'); return (n ?? 0) + 2 }
+  const { id, result } = a.enqueue('add', { by: 2 }, { changes: { count: change } })
+  g.streams[0]!.write('event: current\ndata: null\n\n')
+  while ((await next(loop)).pending > 0);
+  receipt.open(json(200, { event: id, duplicate: false, outcome: 'handled', result: 3 }))
+  await result
+  g.streams[0]!.write(value('2-aaaaaaaaaaaa', 3))
+  let u = await next(loop)
+  while (u.id !== '2-aaaaaaaaaaaa') u = await next(loop)
+  assert.equal(u.value, 3)
+})
+
+test('a socket that has ended is not that of later watches', async () => {
+  const s = sockets()
+  const client = new Gateway(() => json(200, null)).client({ watch: 'auto', WebSocket: s.WebSocket })
+  const watch = async (document: string, n: number) => {
+    const loop = client.space('a').watch(document)
+    const first = next(loop)
+    const socket = await s.until(n)
+    const opened = socket.sent.length + 1
+    await socket.until(opened)
+    socket.say({ watch: socket.sent.at(-1).open, event: 'value', id: '1-aaaaaaaaaaaa', data: 1 })
+    await first
+    return loop
+  }
+  const one = await watch('n', 1)
+  const late = s.all[0]!.onclose
+  s.all[0]!.onclose = null // a browser reports the end later
+  await one.return()
+  await watch('m', 2)
+  late!({})
+  await watch('o', 2)
+  assert.equal(s.all.length, 2)
+})
+
+test('a watch that is left before its socket opens leaves no socket', async () => {
+  const s = sockets()
+  const client = new Gateway(() => json(200, null)).client({ watch: 'auto', WebSocket: s.WebSocket })
+  const stop = new AbortController()
+  const loop = client.space('a').watch('n', { signal: stop.signal })
+  const first = loop.next()
+  const socket = await s.until(1)
+  stop.abort()
+  assert.equal((await first).done, true)
+  await new Promise((resolve) => setImmediate(resolve)) // all that was to be done is done
+  assert.equal(socket.closed, true)
+})
