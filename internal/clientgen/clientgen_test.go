@@ -79,3 +79,17 @@ func TestGenerate_TextsStayWhereTheyAre(t *testing.T) {
 		t.Error("a package with a name that is none in Go")
 	}
 }
+
+// A program and its types are never named like what the module imports or is written with.
+func TestGenerate_NamesOfTheLanguageAreNotTaken(t *testing.T) {
+	object := &shape.Type{Kind: shape.Object}
+	for name, own := range map[string]string{"program": "ProgramProgram", "json": "JsonProgram"} { // any order: each on its own
+		p := &shape.Program{Name: name, Types: map[string]*shape.Type{"Array": object, "Record": object, "Program": object, "Json": object}}
+		ts := clientgen.TypeScript(p, "x")
+		for _, want := range []string{"interface " + own + " extends Program ", "type ArrayType = ", "type RecordType = ", "type JsonType = ", "type ProgramType = "} {
+			if !strings.Contains(ts, want) {
+				t.Errorf("%s is not in\n%s", want, ts)
+			}
+		}
+	}
+}

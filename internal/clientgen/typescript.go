@@ -13,7 +13,7 @@ import (
 // TypeScript returns a module with the interface of a program, whose client is imported from a place.
 func TypeScript(p *shape.Program, client string) string {
 	t := &typeScript{names: map[string]string{}}
-	taken := names{}
+	taken := names{"Program": true, "Json": true, "Array": true, "Record": true} // what the module imports and is written with
 	own := taken.of(p.Name, "Program")
 	for _, name := range slices.Sorted(maps.Keys(p.Types)) {
 		t.names[name] = taken.of(name, "Type")
