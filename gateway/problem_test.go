@@ -75,6 +75,10 @@ func TestProblem_EveryErrorIsOne(t *testing.T) {
 	}
 	s.wantProblem(s.get("/v1/watch", "Upgrade", "h2c", "Connection", "Upgrade"), 400, "bad-request")
 	s.wantProblem(s.get("/v1/watch", "Upgrade", "websocket", "Connection", "Upgrade", "Sec-WebSocket-Version", "7"), 400, "bad-request")
+	s.source.answer.Found = false
+	if r := s.get(doc); r.Header.Get("ETag") != "" || r.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("a problem may be kept: %v", r.Header)
+	}
 	s.wantProblem(s.get(doc, "Host", "evil.example"), 403, "forbidden")
 	if r := s.get("/v1/spaces/alice/streams/add"); r.Header.Get("Allow") != "POST" {
 		t.Errorf("Allow: %q", r.Header.Get("Allow"))

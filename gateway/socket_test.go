@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -207,6 +208,30 @@ func TestSocket_APrincipalHasAsManyAsWatches(t *testing.T) {
 	for { // until the gateway has noticed
 		r := s.get("/v1/watch", "Upgrade", "websocket", "Authorization", "Bearer lots")
 		if r.StatusCode != http.StatusTooManyRequests {
+			return
+		}
+	}
+}
+
+// A socket bounds what a client can ask of it: the number of its watches, and the size of a request.
+func TestSocket_BoundsWhatAClientAsks(t *testing.T) {
+	s := newSite(t, gateway.Config{})
+	conn := s.dial()
+	go func() { // ends with the watches
+		for range 1000 {
+			<-s.source.done
+		}
+	}()
+	for n := 1; n <= 1001; n++ {
+		s.ask1(conn, fmt.Sprintf(`{"open":%d,"space":"alice","document":"total"}`, n))
+	}
+	s.wantNext(conn, `{"watch":1001,"event":"problem","data":{"detail":"a socket has at most 1000 watches","status":429`)
+	s.ask1(conn, `{"close":`+strings.Repeat(" ", 4<<10)+`1}`)
+	for {
+		if _, _, err := conn.Read(t.Context()); err != nil {
+			if websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
+				t.Errorf("a request of more than 4 KiB: %v", err)
+			}
 			return
 		}
 	}
