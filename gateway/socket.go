@@ -160,28 +160,26 @@ func (s *socket) open(q socketRequest) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.watches[q.Open] = cancel
 	s.running.Go(func() { // ends with ctx
-		s.watch(ctx, q)
+		p, detail := s.watch(ctx, q)
 		if ctx.Err() == nil { // its number is not that of another one by now
 			s.closeWatch(q.Open)
+			s.problem(q.Open, p, detail) // by then a client can open another one in its place
 		}
 	})
 }
 
-// watch sends the events of a watch until it ends. The last one says why, unless the client has ended it.
-func (s *socket) watch(ctx context.Context, q socketRequest) {
+// watch sends the events of a watch until it ends, and returns why it has.
+func (s *socket) watch(ctx context.Context, q socketRequest) (why problem, detail string) {
 	c := callerOf(s.r).reidentify()
 	if c == nil {
-		s.problem(q.Open, tokenNeeded, endedToken)
-		return
+		return tokenNeeded, endedToken
 	}
 	if refused := c.mayRead(q.Space, q.Document); refused != "" {
-		s.problem(q.Open, forbidden, refused)
-		return
+		return forbidden, refused
 	}
 	end, tooMany := c.begin(true)
 	if tooMany != "" {
-		s.problem(q.Open, tooManyRequests, tooMany)
-		return
+		return tooManyRequests, tooMany
 	}
 	defer end()
 	permitted := c.stillReads(q.Space, q.Document)
@@ -191,10 +189,10 @@ func (s *socket) watch(ctx context.Context, q socketRequest) {
 		}
 		return s.event(q.Open, e)
 	})
-	if ctx.Err() == nil {
-		p, detail := problemOf(err)
-		s.problem(q.Open, p, detail)
+	if ctx.Err() != nil {
+		return problem{}, "" // the client knows
 	}
+	return problemOf(err)
 }
 
 // event sends an event of a watch.
