@@ -129,13 +129,15 @@ type usage struct {
 
 // begin counts a request of the caller until end is called, or returns why it is one too many.
 func (c *caller) begin(watch bool) (end func(), tooMany string) {
-	switch {
-	case c.principal == nil:
+	if c.principal == nil {
 		return func() {}, ""
-	case watch:
-		return c.count(&c.usage.watches, c.principal.Watches, "open watches")
 	}
-	return c.count(&c.usage.requests, c.principal.AtATime, "requests at a time")
+	u := c.usage
+	open, limit, what := &u.requests, c.principal.AtATime, "requests at a time"
+	if watch {
+		open, limit, what = &u.watches, c.principal.Watches, "open watches"
+	}
+	return c.count(open, limit, what)
 }
 
 // beginSocket counts a socket until end is called, or returns why it is one too many. A principal has as many as watches: it needs no more.
