@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,9 @@ type Config struct {
 	Traces func(id string) (text string, kept bool)
 	// Remember samples the deployment from the start; by default the first visitor begins that, and it ends an hour after the last one.
 	Remember bool
-	Logger   *slog.Logger
+	// Undo is how long a job on dead letters waits before it sends the first one, so that it can be stopped without effect; default 5 s.
+	Undo   time.Duration
+	Logger *slog.Logger
 }
 
 // Console is the handler of all pages. Close ends it.
@@ -101,7 +104,7 @@ func New(cfg Config) (*Console, error) {
 			c.stalls.note(&f.Partitions[i], f.At)
 		}
 	}
-	c.undo, c.headStart, c.trees.patience = undoTime, headStart, treePatience
+	c.undo, c.headStart, c.trees.patience = cmp.Or(cfg.Undo, undoTime), headStart, treePatience
 	c.pages = append(allPages(), operatingPages()...)
 	var err error
 	if c.looks, err = newLooks(c); err != nil {

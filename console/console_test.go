@@ -94,8 +94,8 @@ func TestPages_WhatIsStuckComesFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text := w.until("/spaces/c", "c waits: flaky f1")
-	if !strings.Contains(visible(text), "after an error that may pass: not today") {
+	text := w.until("/spaces/c", "c waits: flaky f1 has failed")
+	if !strings.Contains(visible(text), "an error that may pass has ended") {
 		t.Errorf("the page does not say why: %s", visible(text))
 	}
 	text = w.until("/spaces/b", "never")

@@ -48,6 +48,7 @@ type changeRow struct {
 	Kind     history.StepKind
 	Name     string
 	Event    *history.EventRef
+	Causes   []string // the documents whose changes made a node run
 	Places   []history.Place
 	More     int
 }
@@ -67,8 +68,11 @@ type documentData struct {
 	Back        string
 }
 
-// inputLink is something that a node reads.
-type inputLink struct{ Name, URL string }
+// inputLink is something that a node reads: a document of the space with its value, or another thing without one.
+type inputLink struct {
+	Name, URL string
+	Value     model.Value
+}
 
 func (d *documentView) load(ctx context.Context) (*shown, error) {
 	if err := refuse(d.q.visitor.MayRead(d.space, d.doc)); err != nil {
@@ -173,12 +177,15 @@ func (d *documentView) derive(data *documentData, g *questions.Graph) {
 		link := inputLink{Name: name}
 		if model.CheckName("document", name) == nil {
 			link.URL = pathOf("spaces", d.space, "documents", name)
+			if d.q.visitor.MayRead(d.space, name) == nil {
+				link.Value = d.contents.Doc(name).Value
+			}
 		}
 		data.Inputs = append(data.Inputs, link)
 	}
 	for _, e := range g.Edges {
 		if e.To == data.Node.ID && !e.Order {
-			data.Inputs = append(data.Inputs, inputLink{e.From, graphURL(d.space, e.From)})
+			data.Inputs = append(data.Inputs, inputLink{Name: e.From, URL: graphURL(d.space, e.From)})
 		}
 		if e.From == data.Node.ID && !slices.Contains(data.Readers, e.To) {
 			data.Readers = append(data.Readers, e.To)
@@ -199,7 +206,7 @@ func (d *documentView) history(ctx context.Context) (rows []changeRow, err error
 	for _, e := range slices.Backward(d.past.Entries) {
 		for i := range slices.Backward(e.Steps) {
 			s := &e.Steps[i]
-			rows = append(rows, changeRow{e.Revision, e.Time, e.Runtime, s.Kind, s.Name, s.Event, s.Changes, s.More})
+			rows = append(rows, changeRow{e.Revision, e.Time, e.Runtime, s.Kind, s.Name, s.Event, s.Causes, s.Changes, s.More})
 		}
 	}
 	return rows, nil

@@ -363,6 +363,9 @@ func (d *eventData) title() (title, state string) {
 	}
 	if !n.State.Ended() {
 		if w := d.Why[n.EventRef]; w != nil {
+			if d.tried(n) {
+				return name + triedOr(w.Attempts, w.Reason), "parked"
+			}
 			return fmt.Sprintf("%s is %s: %s", name, n.State, plainReason(w.Reason)), eventState(n.State)
 		}
 		return fmt.Sprintf("%s is %s", name, n.State), eventState(n.State)
@@ -373,9 +376,9 @@ func (d *eventData) title() (title, state string) {
 	}
 	switch {
 	case failed > 0:
-		return fmt.Sprintf("%s of the %s that %s caused failed", display.Grouped(failed), display.Count(others, "event"), name), "failed"
+		return fmt.Sprintf("%s that %s caused failed", partOf(failed, others), name), "failed"
 	case open > 0:
-		return fmt.Sprintf("%s of the %s that %s caused %s open", display.Grouped(open), display.Count(others, "event"), name, map[bool]string{true: "is", false: "are"}[open == 1]), "waiting"
+		return fmt.Sprintf("%s that %s caused %s open", partOf(open, others), name, map[bool]string{true: "is", false: "are"}[open == 1]), "waiting"
 	case d.Tree.More:
 		return fmt.Sprintf("%s was %s; %s that it caused were read, none of which has failed, and there are more", name, n.State, display.Count(others, "event")), "waiting"
 	case rejected != "":
@@ -389,8 +392,34 @@ func (d *eventData) title() (title, state string) {
 	return fmt.Sprintf("%s was %s, and so was all that it caused: %s", name, n.State, display.Count(others, "event")), eventState(n.State)
 }
 
+// partOf counts events of all that an event has caused.
+func partOf(some, all int) string {
+	if all == 1 {
+		return "the event"
+	}
+	return display.Grouped(some) + " of the " + display.Count(all, "event")
+}
+
 // asIs matches what a reason says before the reason: that the event waits, and what the space does.
 var asIs = regexp.MustCompile(`^(?:it waits, and the space is (?:running|awake|asleep|loading): )?(?:the space does not answer: )?`)
+
+// tried reports whether the event is at the head of its lane, after attempts that have failed.
+func (d *eventData) tried(n *history.TreeNode) bool {
+	w := d.Why[n.EventRef]
+	return n.State == lineage.Queued && w != nil && w.Ahead == 0 && w.Attempts > 0
+}
+
+// triedOr says that an event has failed, and is tried again, or else why it waits. The error is behind the first colon of such a reason.
+func triedOr(attempts int, reason string) string {
+	if attempts == 0 {
+		return ": " + cut(display.FirstLine(plainReason(reason)), 120)
+	}
+	_, err, found := strings.Cut(reason, ": ")
+	if !found {
+		err = reason
+	}
+	return fmt.Sprintf(" has failed %s, and is tried again: %s", display.Count(attempts, "time"), cut(display.FirstLine(err), 120))
+}
 
 // plainReason is a reason without what the page says already.
 func plainReason(reason string) string { return asIs.ReplaceAllString(reason, "") }
@@ -535,6 +564,9 @@ func (d *eventData) row(n *history.TreeNode, depth int) treeRow {
 	r.Name = n.Space
 	if n.Stream != "" {
 		r.Name, r.URL = n.Space+" · "+n.Stream, eventURL(n.Space, n.Stream, n.Event)
+	}
+	if d.tried(n) {
+		r.Mark, r.Word = "parked", "tried again"
 	}
 	switch n.Kind {
 	case history.KindNotice:

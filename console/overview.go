@@ -12,6 +12,7 @@ import (
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/model"
 )
 
 func overviewPage() page {
@@ -182,6 +183,9 @@ func concerns(f *fleet.Fleet, all []fleet.Stuck, t *tally, stalled map[int]*stal
 		if st := stalled[p.Number]; st != nil {
 			add(st.concern(p))
 		}
+		if lags(f, p, all) {
+			add(lagConcern(p))
+		}
 	}
 	list = append(list, stuckConcerns(all, f.StuckCount)...)
 	list = append(list, failingConcerns(f)...)
@@ -204,6 +208,31 @@ func concerns(f *fleet.Fleet, all []fleet.Stuck, t *tally, stalled map[int]*stal
 		return cmp.Or(cmp.Compare(slices.Index(worry, a.State), slices.Index(worry, b.State)), timeless(&a)-timeless(&b), a.Since.Compare(b.Since))
 	})
 	return list
+}
+
+// lagsAfter is how long an event may wait behind others before its partition needs attention.
+const lagsAfter = 10 * time.Second
+
+// lags reports whether events of a partition wait for long although none of its spaces is stuck: more is to be done than its worker, or one of its
+// spaces, can do.
+func lags(f *fleet.Fleet, p *fleet.Partition, stuck []fleet.Stuck) bool {
+	return p.Unread == "" && len(p.Served) > 0 && p.Waiting > 0 && p.Events > 0 && !p.Oldest.IsZero() && f.At.Sub(p.Oldest) > lagsAfter &&
+		!slices.ContainsFunc(stuck, func(s fleet.Stuck) bool { return model.PartitionOf(s.Space, len(f.Partitions)) == p.Number })
+}
+
+// lagConcern is a partition whose events wait for long.
+func lagConcern(p *fleet.Partition) concern {
+	text := "1 event waits for its turn"
+	if p.Events > 1 {
+		text = display.Grouped(p.Events) + " events wait for their turn"
+	}
+	if p.Busiest != "" {
+		text += ", most of them for space " + p.Busiest
+	}
+	return concern{
+		Key: fmt.Sprint("lags ", p.Number), State: "parked", What: fmt.Sprintf("partition %d", p.Number), URL: "/fleet#what-takes-time", Text: text + "; the fleet says what takes time",
+		Title: fmt.Sprintf("Partition %d is behind: %s", p.Number, text), Since: p.Oldest, CLI: "settle top",
+	}
 }
 
 // timeless is 1 for a concern without a time, which comes after those with one.

@@ -269,7 +269,7 @@ func (s *spaceView) title(ctx context.Context, a *asked) (string, string) {
 		return s.space + " runs nothing: " + display.FirstLine(a.Lane.Halt), "failed"
 	case a.Lane.Head != nil && a.Lane.Head.Cause != "turn":
 		h := a.Lane.Head
-		return fmt.Sprintf("%s waits: %s %s", s.space, h.Stream, cut(h.Event, 40)), stateOfCause(h.Cause)
+		return fmt.Sprintf("%s waits: %s %s%s", s.space, h.Stream, cut(h.Event, 40), triedOr(h.Attempts, h.Reason)), stateOfCause(h.Cause)
 	case a.Graph != nil && len(a.Graph.Unsettled) > 0:
 		return fmt.Sprintf("%s does not converge: %s", s.space, display.Count(len(a.Graph.Unsettled), "node")), "invalid"
 	case a.Lane.State == questions.Running:
@@ -278,7 +278,7 @@ func (s *spaceView) title(ctx context.Context, a *asked) (string, string) {
 		}
 		return s.space + " is running code", "running"
 	case failing != nil:
-		return fmt.Sprintf("%s: task %s of %s is tried again", s.space, cut(failing.Key, 40), failing.Action), "parked"
+		return fmt.Sprintf("%s: task %s of %s is tried again: %s", s.space, cut(failing.Key, 40), failing.Action, cut(display.FirstLine(failing.Err), 100)), "parked"
 	case a.Lane.State == questions.Asleep:
 		return s.space + " is well, and asleep", "clean"
 	}

@@ -1,12 +1,14 @@
 package console
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/status"
 )
 
 // What a coordinator knows about why it is behind is said with it.
@@ -66,5 +68,43 @@ func TestStall_NamesTheFirstThatSendsToOthers(t *testing.T) {
 	s.take(&model.Commit{Space: "a", Txs: []model.Tx{{By: "handle order", Receipt: &model.Receipt{Event: "o1"}, Sends: []model.Send{{To: "b"}, {To: "c"}, {To: "b"}, {To: "d"}, {To: "e"}, {To: "f"}}}}})
 	if want := "what order of space a sends to b, c, d and 2 others is the first that is not delivered"; s.Text() != want {
 		t.Errorf("%q, want %q", s.Text(), want)
+	}
+}
+
+// Events that wait for long, although no space of their partition is stuck, need attention: the overview names the partition and its busiest space, and
+// leads to what takes time. Events that their worker has not read wait for their handlers' commits to be saved, and those behind a stuck space for that.
+func TestConcerns_APartitionThatLags(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	lag := fleet.Partition{Number: 0, Served: []string{"w1"}, Events: 3000, Waiting: 40, Oldest: now.Add(-time.Minute), Busiest: "hot"}
+	stuck := fleet.Stuck{Stuck: status.Stuck{Space: "hot"}}
+	for name, c := range map[string]struct {
+		change func(p *fleet.Partition)
+		stuck  []fleet.Stuck
+		want   string
+	}{
+		"lags":      {func(*fleet.Partition) {}, nil, "Partition 0 is behind: 3,000 events wait for their turn, most of them for space hot"},
+		"one":       {func(p *fleet.Partition) { p.Events, p.Busiest = 1, "" }, nil, "Partition 0 is behind: 1 event waits for its turn"},
+		"young":     {func(p *fleet.Partition) { p.Oldest = now.Add(-time.Second) }, nil, ""},
+		"unsaved":   {func(p *fleet.Partition) { p.Waiting = 0 }, nil, ""},
+		"unserved":  {func(p *fleet.Partition) { p.Served = nil }, nil, ""},
+		"is stuck":  {func(*fleet.Partition) {}, []fleet.Stuck{stuck}, ""},
+		"no events": {func(p *fleet.Partition) { p.Events = 0 }, nil, ""},
+	} {
+		p := lag
+		c.change(&p)
+		f := &fleet.Fleet{At: now, Partitions: []fleet.Partition{p}}
+		title := ""
+		for _, one := range concerns(f, c.stuck, &tally{}, nil) {
+			if strings.HasPrefix(one.Key, "lags") {
+				title = one.Title
+				if one.URL != "/fleet#what-takes-time" || one.Since != p.Oldest {
+					t.Errorf("%s: %+v", name, one)
+				}
+			}
+		}
+		if title != c.want {
+			t.Errorf("%s: %q, want %q", name, title, c.want)
+		}
 	}
 }

@@ -42,6 +42,14 @@ type takesData struct {
 	Silent []string // workers that did not answer
 }
 
+// First is what takes the most time, nil if nothing does.
+func (d *takesData) First() *takesRow {
+	if len(d.Rows) == 0 {
+		return nil
+	}
+	return &d.Rows[0]
+}
+
 // reading is what the workers had counted at one time.
 type reading struct {
 	at     time.Time

@@ -151,7 +151,7 @@ func (c *core) StuckAt(clock func(time.Duration) string) (s status.Stuck, waits 
 	s.Stream, s.Event = head.Event.Stream, head.Event.ID
 	switch until := c.ledger.NotBefore(); {
 	case until > c.at && head.Attempts > 0:
-		s.Cause, s.Reason = status.CauseRetry, fmt.Sprintf("attempt %d of %d at %s, after an error that may pass: %s", head.Attempts+1, c.cfg.Attempts, clock(until), head.Reason)
+		s.Cause, s.Reason = status.CauseRetry, fmt.Sprintf("an error that may pass has ended %d of at most %d attempts, the next is at %s: %s", head.Attempts, c.cfg.Attempts, clock(until), head.Reason)
 	case until > c.at:
 		s.Cause, s.Reason = status.CauseRetry, "tried again at "+clock(until)+", after a conflict, or an attempt whose process has ended"
 	default:

@@ -69,7 +69,7 @@ func TestFigures_ReportServersAndStuckKeys(t *testing.T) {
 			w.Send("hung", "pay", fmt.Sprint("e", i), `{"cents":1}`)
 		}
 		w.Pass(6 * time.Second)
-		f := w.eventuallyStuck("hung hang/bad running: its handler has been running since ", "tried flaky/f1 retry: attempt 2 of 5")
+		f := w.eventuallyStuck("hung hang/bad running: its handler has been running since ", "tried flaky/f1 retry: an error that may pass has ended 1 of at most 5 attempts")
 		for _, s := range f.Stuck {
 			if !s.Stored.Equal(began) {
 				t.Errorf("the event of %s is reported as stored at %s, want %s", s.Space, s.Stored, began)

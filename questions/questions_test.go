@@ -214,7 +214,7 @@ func TestWhy_AnEventHasEndedOrWaits(t *testing.T) {
 	for e.State == "queued" || e.Attempts == 0 && e.State == "at the head" {
 		e = w.why("s", "f1", questions.Query{}).Event
 	}
-	if !strings.Contains(e.Reason, "after an error that may pass") && e.State != string(model.Failed) {
+	if !strings.Contains(e.Reason, "an error that may pass") && e.State != string(model.Failed) {
 		t.Errorf("an event that is tried again: %+v", e)
 	}
 	if _, err := w.client.Space("s").Why(t.Context(), "nosuch", questions.Query{}); !isCode(err, model.CodeNotFound) || !strings.Contains(err.Error(), "double") {

@@ -40,7 +40,7 @@ const (
 func (p Parked) Cause(clock func(time.Duration) string) (cause, why string) {
 	switch {
 	case p.Until > 0 && p.Attempts > 0:
-		return CauseRetry, fmt.Sprintf("attempt %d of %d at %s, after an error that may pass: %s", p.Attempts+1, p.Most, clock(p.Until), p.Reason)
+		return CauseRetry, fmt.Sprintf("an error that may pass has ended %d of at most %d attempts, the next is at %s: %s", p.Attempts, p.Most, clock(p.Until), p.Reason)
 	case p.Lost > 0:
 		return CauseLost, fmt.Sprintf("attempt %d of %d: its process has ended in the ones before, or they were given up", p.Lost, p.MostLost)
 	case p.Until > 0:

@@ -14,7 +14,7 @@ func TestParked_CauseIsAWordAndASentence(t *testing.T) {
 		cause, why string
 	}{
 		{Parked{}, CauseTurn, "is to be handled"},
-		{Parked{Head: Head{Until: time.Second, Attempts: 1, Most: 5, Reason: "no light"}}, CauseRetry, "attempt 2 of 5 at at+1s, after an error that may pass: no light"},
+		{Parked{Head: Head{Until: time.Second, Attempts: 1, Most: 5, Reason: "no light"}}, CauseRetry, "an error that may pass has ended 1 of at most 5 attempts, the next is at at+1s: no light"},
 		{Parked{Head: Head{Until: time.Second}}, CauseRetry, "tried again at at+1s, after a conflict"},
 		{Parked{Head: Head{Lost: 2, MostLost: 3, Until: time.Second}}, CauseLost, "attempt 2 of 3: its process has ended in the ones before, or they were given up"},
 		{Parked{Head: Head{Docs: []string{"@a/x", "@b/y"}}}, CauseDocument, "waits for document @a/x and @b/y, which is not here"},

@@ -74,7 +74,7 @@ func TestSizes_PagesOfALargeDeployment(t *testing.T) {
 	b.to("/spaces")
 	b.untilText("h1", "spaces are stuck")
 	b.untilText(".filters", "10,048") // with 40 of items, 7 of packing, and large
-	b.untilText("#list tbody tr", "after an error that may pass")
+	b.untilText("#list tbody tr", "an error that may pass")
 	for _, path := range []string{
 		"/", "/spaces", "/spaces?q=tenant-98&page=1", "/spaces/large", "/spaces/large?page=17", "/spaces/large/graph", "/spaces/large/graph?why=station-3-4",
 		"/spaces/large/events/spread/o1", "/spaces/large/events/spread/o1?as=graph", "/spaces/large/events/spread/o1?show=stuck", "/fleet", "/dead",

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/console"
@@ -33,16 +32,39 @@ type world struct {
 	server *embedded.Server
 	d      *settle.Deployment
 	web    gateway.Config
-	base   string // the address of the console
-	end    func() // ends the console
+	base   string        // the address of the console
+	undo   time.Duration // how long jobs wait, 0 for the default
+	end    func()        // ends the console
 }
 
 // start starts a deployment that runs testdata/shop.star in all spaces but wide*, which run testdata/wide.star.
 func start(t *testing.T, workers int, web gateway.Config) *world {
 	t.Helper()
-	w := &world{T: t, server: natstest.StartServer(t, embedded.Config{Listen: ":0"}), web: web}
-	cfg := settle.Config{Hosted: true, Workers: -1, Bus: bus.Config{Server: w.server, Partitions: 4}}
+	cfg := settle.Config{Hosted: true, Workers: -1}
 	cfg.Options.Aside, cfg.Options.EventRetries = time.Second, 100_000
+	w := startWith(t, cfg, web)
+	w.deploy("shop", "*")
+	w.deploy("wide", "wide*")
+	for range workers {
+		if _, err := w.d.AddWorker(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.serve()
+	return w
+}
+
+// startWith starts a deployment, whose console is not served yet.
+func startWith(t *testing.T, cfg settle.Config, web gateway.Config) *world {
+	t.Helper()
+	w := &world{T: t, server: natstest.StartServer(t, embedded.Config{Listen: ":0"}), web: web}
+	w.web.Addr = "127.0.0.1:0"
+	cfg.Bus.Partitions = 4
+	if cfg.Bus.Faults == nil {
+		cfg.Bus.Server = w.server
+	} else { // faults are of connections
+		cfg.Bus.URL = w.server.ClientURL()
+	}
 	var err error
 	if w.d, err = settle.Start(t.Context(), cfg); err != nil {
 		t.Fatal(err)
@@ -52,16 +74,11 @@ func start(t *testing.T, workers int, web gateway.Config) *world {
 			t.Log(err)
 		}
 	})
-	w.deploy("shop", "*")
-	w.deploy("wide", "wide*")
-	for range workers {
-		if _, err := w.d.AddWorker(t.Context()); err != nil {
-			t.Fatal(err)
+	t.Cleanup(func() {
+		if w.end != nil {
+			w.end()
 		}
-	}
-	w.web.Addr = "127.0.0.1:0"
-	w.serve()
-	t.Cleanup(func() { w.end() })
+	})
 	return w
 }
 
@@ -109,7 +126,7 @@ func (w *world) deployAs(file, name, spaces string) {
 // serve serves a console at the address of the one before, if there was one.
 func (w *world) serve() {
 	w.Helper()
-	pages, err := console.OnBus(w.d.Bus(), console.Config{Version: "0.0.0"})
+	pages, err := console.OnBus(w.d.Bus(), console.Config{Version: "0.0.0", Undo: w.undo})
 	if err != nil {
 		w.Fatal(err)
 	}
