@@ -21,7 +21,7 @@ import (
 // mostClicks is how far from the overview the cause of an incident is said at most.
 const mostClicks = 3
 
-// visit is a person who has opened the console because something is wrong, and clicks on what the pages offer.
+// visit is a visit of a person without knowledge of Settle: it begins at the overview, and follows links of the pages.
 type visit struct {
 	*tab
 	clicks int
@@ -35,7 +35,7 @@ func (w *world) visits() *visit {
 	return v
 }
 
-// clicks follows the first link with a text, of the page itself or else of the navigation.
+// follows clicks on the first link with a text, of the page itself or else of the navigation.
 func (v *visit) follows(text string) {
 	v.Helper()
 	v.clicks++

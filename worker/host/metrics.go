@@ -118,10 +118,8 @@ func record(d *meters.Distribution, took time.Duration, by model.Trace) {
 type gauge struct {
 	to    *measures
 	began time.Time
-	// stored has, per lane sequence, when the events were stored that were read and have not ended.
-	stored map[uint64]time.Time
-	// order has their sequences, among others that have ended.
-	order []uint64
+	// stored has when the events were stored that were read and have not ended; nil if nothing is measured.
+	stored *unended
 	// sent is when the append in flight was sent, and bytes its size.
 	sent  time.Time
 	bytes int
@@ -135,33 +133,31 @@ func newGauge(to *measures, spans bool) gauge {
 	if to == nil && !spans {
 		return gauge{}
 	}
-	return gauge{to: to, began: time.Now(), stored: map[uint64]time.Time{}}
+	return gauge{to: to, began: time.Now(), stored: &unended{}}
 }
 
 // read records an event that was read from the lane.
 func (g *gauge) read(m *model.Message) {
-	if g.stored == nil || m.NotBefore != 0 || len(g.stored) >= maxMeasured {
-		return
+	if g.stored != nil && m.NotBefore == 0 {
+		g.stored.add(m.Seq, m.Stored, maxMeasured)
 	}
-	if _, known := g.stored[m.Seq]; !known {
-		g.order = append(g.order, m.Seq)
-	}
-	g.stored[m.Seq] = m.Stored
 }
 
 // storedAt returns when an event that has not ended was stored.
 func (g *gauge) storedAt(lane uint64) (time.Time, bool) {
-	at, known := g.stored[lane]
-	return at, known
+	if g.stored == nil {
+		return time.Time{}, false
+	}
+	return g.stored.storedAt(lane)
 }
 
 // oldest returns when the oldest event that has not ended was stored, in milliseconds since 1970; 0 if there is none.
 func (g *gauge) oldest() int64 {
-	for len(g.order) > 0 {
-		if at, known := g.stored[g.order[0]]; known {
-			return at.UnixMilli()
-		}
-		g.order = g.order[1:]
+	if g.stored == nil {
+		return 0
+	}
+	if at, some := g.stored.oldest(); some {
+		return at.UnixMilli()
 	}
 	return 0
 }
@@ -185,12 +181,7 @@ func (g *gauge) committed(c *model.Commit, clock *serverclock.Clock, by model.Tr
 			continue
 		}
 		events++
-		at, known := g.stored[rc.Lane]
-		if !known || rc.Lane == 0 {
-			continue
-		}
-		delete(g.stored, rc.Lane)
-		if g.to != nil {
+		if at, known := g.stored.end(rc.Lane); known && rc.Lane != 0 && g.to != nil {
 			record(g.to.event, max(0, now.Sub(at)), c.Txs[i].Trace)
 		}
 	}
@@ -209,6 +200,7 @@ func (g *gauge) committed(c *model.Commit, clock *serverclock.Clock, by model.Tr
 
 // refused forgets what another runtime may have ended.
 func (g *gauge) refused() {
-	clear(g.stored)
-	g.order = g.order[:0]
+	if g.stored != nil {
+		g.stored.clear()
+	}
 }
