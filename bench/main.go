@@ -51,6 +51,11 @@ const (
 )
 
 func command(ctx context.Context, args []string) error {
+	stop, err := harness.Profile() // of the clients, which are in this process
+	if err != nil {
+		return err
+	}
+	defer stop()
 	switch {
 	case len(args) > 0 && args[0] == "small":
 		return small(ctx, args[1:], os.Stdout)

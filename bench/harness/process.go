@@ -140,7 +140,7 @@ func (p *Process) Stop() error {
 
 // ServeRole is the main loop of a role: it reports that the role is ready, and answers questions until its input ends.
 func ServeRole() error {
-	stop, err := profile()
+	stop, err := Profile()
 	if err != nil {
 		return err
 	}
@@ -157,8 +157,8 @@ func ServeRole() error {
 // ProfileEnv names a directory in which processes leave profiles of their processor time.
 const ProfileEnv = "SETTLE_BENCH_PROFILES"
 
-// profile begins a profile, if one is wanted.
-func profile() (stop func(), err error) {
+// Profile begins a profile of this process, if one is wanted.
+func Profile() (stop func(), err error) {
 	dir := os.Getenv(ProfileEnv)
 	if dir == "" {
 		return func() {}, nil
