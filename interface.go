@@ -20,8 +20,6 @@ type described struct {
 	name    string
 	in, out reflect.Type
 	derived bool
-	// rows is set if the document is an object of rows, which is never null.
-	rows bool
 }
 
 // hasStream notes a stream, unless it is known.
@@ -37,7 +35,7 @@ type typed interface{ described() described }
 func (p place[T]) described() described { return described{name: p.doc, out: reflect.TypeFor[T]()} }
 
 func (r rows[T]) described() described {
-	return described{name: r.Name(), out: reflect.TypeFor[map[string]T](), rows: true}
+	return described{name: r.Name(), out: reflect.TypeFor[map[string]T]()}
 }
 
 // Documents says which documents the handlers of the program write, for clients that are generated from it (`settle generate`): derived ones
@@ -86,11 +84,7 @@ func (p *Program) Interface() ([]byte, error) {
 		s.Streams = append(s.Streams, shape.Stream{Name: stream.name, Payload: d.Describe(stream.in), Result: d.Describe(stream.out)})
 	}
 	for _, doc := range p.documents {
-		t := d.Describe(doc.out)
-		if doc.rows {
-			t.Nullable = false
-		}
-		s.Documents = append(s.Documents, shape.Document{Name: doc.name, Derived: doc.derived, Type: t})
+		s.Documents = append(s.Documents, shape.Document{Name: doc.name, Derived: doc.derived, Type: d.Describe(doc.out)})
 	}
 	slices.SortStableFunc(s.Documents, func(a, b shape.Document) int { return cmp.Compare(a.Name, b.Name) })
 	s.Documents = slices.CompactFunc(s.Documents, func(a, b shape.Document) bool { return a.Name == b.Name })

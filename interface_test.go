@@ -47,7 +47,7 @@ func TestProgram_InterfaceHasStreamsAndDocuments(t *testing.T) {
 		`"documents":[{"name":"crates","type":{"kind":"dict","elem":{"kind":"named","name":"crate"}}},` +
 		`{"name":"heavy","derived":true,"type":{"kind":"int"}}],` +
 		`"types":{"crate":{"kind":"object","fields":[` +
-		`{"name":"notes","type":{"kind":"list","elem":{"kind":"str"},"nullable":true},"optional":true},` +
+		`{"name":"notes","type":{"kind":"list","elem":{"kind":"str"}},"optional":true},` +
 		`{"name":"weight","type":{"kind":"float"}},` +
 		`{"name":"within","type":{"kind":"named","name":"crate","nullable":true},"optional":true}]}}}`
 	if err != nil || string(got) != want {

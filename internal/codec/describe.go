@@ -71,16 +71,16 @@ func (d *Describer) ofKind(t reflect.Type) *shape.Type {
 		return &elem
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
-			return &shape.Type{Kind: shape.String, Nullable: true} // base64
+			return &shape.Type{Kind: shape.String} // base64
 		}
-		return &shape.Type{Kind: shape.List, Elem: d.of(t.Elem()), Nullable: true}
+		return &shape.Type{Kind: shape.List, Elem: d.of(t.Elem())}
 	case reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
 			return &shape.Type{Kind: shape.Any}
 		}
 		return &shape.Type{Kind: shape.List, Elem: d.of(t.Elem())}
 	case reflect.Map:
-		return &shape.Type{Kind: shape.Dict, Elem: d.of(t.Elem()), Nullable: true}
+		return &shape.Type{Kind: shape.Dict, Elem: d.of(t.Elem())}
 	case reflect.Struct:
 		return d.structure(t)
 	case reflect.Bool:

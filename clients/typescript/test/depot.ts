@@ -2,7 +2,7 @@
 
 import type { Json, Program } from '../dist/index.js'
 
-export type Crate = { at: string; count?: number; more?: Json; notes: Array<string> | null; raw?: string | null; sizes?: { [key: string]: number } | null; 'the label': { A: number }; weight: number; within?: Crate | null }
+export type Crate = { at: string; count?: number; more?: Json; notes: Array<string>; raw?: string; sizes?: { [key: string]: number }; 'the label': { A: number }; weight: number; within?: Crate | null }
 
 /** The program depot. */
 export interface Depot extends Program {
@@ -13,6 +13,6 @@ export interface Depot extends Program {
   documents: {
     crates: { [key: string]: Crate }
     /** It is derived. */
-    heavy: Array<Crate> | null
+    heavy: Array<Crate>
   }
 }
