@@ -75,7 +75,7 @@ func hostileRequests() (all []hostileRequest) {
 		"/v1/spaces/other/documents/n", "/v1/spaces/shop-1/documents/secret", "/v1/spaces/shop-1/documents/=checkpoint", "/v1/spaces/shop-1/documents/%3E",
 		"/v1/spaces/shop-1/documents/n.x", "/v1/spaces/shop-1/documents/" + strings.Repeat("n", 500), "/v1/spaces/other/documents/n/watch", "/v1/spaces/shop-1/documents/n/watch/x",
 		"/v1/spaces/shop-1/documents/n?timeout=-1s", "/v1/spaces/shop-1/documents/n?timeout=forever", "/v1/spaces/shop-1/documents/n/watch?from=-1",
-		"/v1/spaces/shop-1/documents/n/watch?from=99999999999999999999", "/v1/spaces", "/../../etc/passwd", "/v1/principals", "/debug/pprof/", "/v1/spaces/shop-1",
+		"/v1/spaces/shop-1/documents/n/watch?from=99999999999999999999", "/v1/spaces?limit=-1", "/v1/spaces?spaces=%3E", "/v1/watch", "/v1/spaces/shop-1/documents/n?path=x&limit=0", "/../../etc/passwd", "/v1/principals", "/debug/pprof/", "/v1/spaces/shop-1",
 	} {
 		add(http.MethodGet, path, bearer, "")
 	}
