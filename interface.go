@@ -38,7 +38,7 @@ func (r rows[T]) described() described {
 	return described{name: r.Name(), out: reflect.TypeFor[map[string]T]()}
 }
 
-// Documents says which documents the handlers of the program write, for clients that are generated from it (`settle generate`): derived ones
+// Documents names documents that handlers of the program write, for clients that are generated from it (`settle generate`); derived ones
 // are known without. It changes nothing else.
 //
 //	house.Documents(door, visits)
@@ -64,7 +64,7 @@ func (p Programs) Describe(getenv func(string) string) (only bool, err error) {
 		}
 		of := p(space)
 		if of == nil {
-			return nil, fmt.Errorf("space %q has no program in Go; name one that has", space)
+			return nil, fmt.Errorf("space %q has no program in Go; name one that has (settle generate ts --space)", space)
 		}
 		if err := of.Err(); err != nil {
 			return nil, err

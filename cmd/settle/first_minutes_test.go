@@ -342,6 +342,7 @@ func TestFirstMinutes_TheProgramInGo(t *testing.T) {
 	watch := u.opensTheDoor()
 	u.does(0, "visit-1: handled, result 1", enter)
 	want(t, 0, `"visits":1`, "get", "home", "door")
+	want(t, 1, "✓ coordinators   one | 26 ok, 1 warning", "doctor") // about permissions, as a server without users has it
 	u.replaces("door.go", `return "closed", nil`, `return "not locked", nil`)
 	u.shows(watch, "\t\"not locked\"\n")
 
@@ -352,6 +353,9 @@ func TestFirstMinutes_TheProgramInGo(t *testing.T) {
 	u.shows(again, "Save a file to build it and run it again")
 	u.shows(watch, "connected again")
 	u.does(0, "visit-1: handled, result 1", enter)
+	if strings.Contains(again.String(), "it has ended") {
+		t.Errorf("the process of the settle dev that was killed is in the way of the next one:\n%s", again)
+	}
 
 	end()
 	u.replaces("main.go", "Programs:", `Server: embedded.Config{Listen: "`+freePort(t)+`"}, Programs:`)

@@ -89,16 +89,14 @@ func (d *dev) kill(ctx context.Context, q KillRequest) (*Killed, error) {
 		if err := model.CheckName("space", q.Space); err != nil {
 			return nil, err
 		}
-	}
-	if d.golang != nil {
-		return d.killProcess(ctx, q)
-	}
-	if id == "" {
 		f, err := fleet.Look(ctx, d.bus)
 		if err != nil {
 			return nil, err
 		}
 		id = f.Partitions[model.PartitionOf(q.Space, len(f.Partitions))].Owner
+	}
+	if d.golang != nil {
+		return d.golang.kill(ctx, id)
 	}
 	there := d.run.Workers()
 	switch {

@@ -40,7 +40,7 @@ func Describe(ctx context.Context, dir, space string) (_ *shape.Program, err err
 	file := filepath.Join(scratch, "described.json")
 	cmd := exec.CommandContext(ctx, s.exe)
 	cmd.Dir, cmd.WaitDelay = scratch, time.Second
-	cmd.Env = append(os.Environ(), devserver.Describing(file, space)...)
+	cmd.Env = append(os.Environ(), devserver.DescribingOnly(file, space)...)
 	said, err := cmd.CombinedOutput()
 	text, unwritten := os.ReadFile(file)
 	switch {

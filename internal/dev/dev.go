@@ -79,7 +79,7 @@ type dev struct {
 	log      *slog.Logger
 	began    time.Time
 	pages    atomic.Pointer[console.Console]
-	web      web            // is that of a program in Go
+	web      web            // serves HTTP in front of a program in Go
 	golang   *golang        // nil unless the program is one in Go
 	chaos    sync.WaitGroup // answers to requests to kill workers, and what follows from them
 }
@@ -239,10 +239,7 @@ func (d *dev) begin(ctx context.Context) error {
 		}
 	}
 	if d.golang != nil {
-		if !d.golang.isBuilt() {
-			d.golang.print("building; the first time takes a minute")
-		}
-		d.golang.update(ctx)
+		d.golang.begin(ctx)
 		return d.print(ctx)
 	}
 	for range workers {

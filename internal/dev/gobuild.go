@@ -67,12 +67,8 @@ func (s *goSource) isBuilt() bool {
 	return err == nil
 }
 
-// errBuild is an error of the compiler.
-type errBuild struct{ text string }
-
-func (e *errBuild) Error() string { return e.text }
-
-// build builds the program, and reports whether it differs from what was built before. The error is an *errBuild if the program has mistakes.
+// build builds the program, and reports whether it differs from what was built before. The error is what the compiler has printed, if the program has
+// mistakes.
 func (s *goSource) build(ctx context.Context) (changed bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(s.exe), 0o755); err != nil {
 		return false, err
@@ -84,7 +80,7 @@ func (s *goSource) build(ctx context.Context) (changed bool, err error) {
 	cmd := s.command(ctx, "build", "-o", next, ".")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if _, said := errors.AsType[*exec.ExitError](err); said {
-			return false, errors.Join(ctx.Err(), &errBuild{strings.TrimSpace(string(out))})
+			return false, errors.Join(ctx.Err(), errors.New(strings.TrimSpace(string(out))))
 		}
 		return false, err
 	}
@@ -92,10 +88,7 @@ func (s *goSource) build(ctx context.Context) (changed bool, err error) {
 	if err != nil || same {
 		return false, err
 	}
-	if err := os.Rename(next, s.exe); err != nil {
-		return false, err
-	}
-	return true, nil
+	return true, os.Rename(next, s.exe)
 }
 
 // command returns a command of go in the directory of the program.

@@ -15,8 +15,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/settlehq/settle/gateway"
-	"github.com/settlehq/settle/internal/fleet"
-	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/internal/devserver"
 	"github.com/settlehq/settle/program"
 )
 
@@ -96,6 +95,18 @@ func (g *golang) print(format string, args ...any) {
 	fmt.Fprintf(g.out, "%s  %s: %s\n", now(), g.title(), fmt.Sprintf(format, args...))
 }
 
+// begin builds the program and runs it.
+func (g *golang) begin(ctx context.Context) {
+	if !g.isBuilt() {
+		g.print("building; the first time takes a minute")
+	}
+	if _, err := g.build(ctx); err != nil && ctx.Err() == nil {
+		g.reportBuild(err)
+	} else if err == nil {
+		g.start(ctx)
+	}
+}
+
 // update builds the program, and replaces the process if it has changed.
 func (g *golang) update(ctx context.Context) {
 	began := time.Now()
@@ -114,11 +125,13 @@ func (g *golang) update(ctx context.Context) {
 		return
 	}
 	g.failed = ""
-	built := time.Since(began)
-	first := g.running == nil
+	built, runs := time.Since(began), "runs again"
+	if g.running == nil {
+		runs = "runs"
+	}
 	g.stop()
-	if g.start(ctx) && !first {
-		g.print("built in %.1fs, and runs again; documents and timers stay", built.Seconds())
+	if g.start(ctx) {
+		g.print("built in %.1fs, and %s; documents and timers stay", built.Seconds(), runs)
 	}
 }
 
@@ -239,23 +252,15 @@ func (g *golang) lookAt(w *fsnotify.Watcher) error {
 	return nil
 }
 
-// killProcess has the process killed that is the worker of a request.
-func (d *dev) killProcess(ctx context.Context, q KillRequest) (*Killed, error) {
-	f, err := fleet.Look(ctx, d.bus)
-	if err != nil {
-		return nil, err
-	}
-	id := q.Worker
-	if id == "" {
-		id = f.Partitions[model.PartitionOf(q.Space, len(f.Partitions))].Owner
-	}
-	if !slices.ContainsFunc(f.Staying(), func(m model.Member) bool { return m.ID == id }) {
-		return nil, fmt.Errorf("there is no worker %q", id)
+// kill has the process killed, which is the worker of that id.
+func (g *golang) kill(ctx context.Context, id string) (*Killed, error) {
+	if id != devserver.ChildID {
+		return nil, fmt.Errorf("there is no worker %q; there is %s", id, devserver.ChildID)
 	}
 	select {
-	case d.golang.kills <- struct{}{}:
+	case g.kills <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return &Killed{Worker: id, Back: d.golang.restartAfter.Milliseconds()}, nil
+	return &Killed{Worker: id, Back: g.restartAfter.Milliseconds()}, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// space returns the space of the commands that are suggested.
+// space returns the space that the program is asked about.
 func (g *golang) space() string {
 	if model.CheckName("space", g.title()) != nil {
 		return "home"
@@ -49,16 +49,20 @@ func (g *golang) line() string {
 	return fmt.Sprintf("run %s (program %s: %s)", g.title(), s.Name, strings.Join(parts, ", "))
 }
 
-// example returns a document to watch: a derived one, or else any.
-func (g *golang) example() string {
-	doc := "DOCUMENT"
-	for _, d := range g.shape().Documents {
+// example returns a document to watch: a derived one, or else any. What is not known is left to fill in.
+func (g *golang) example() (space, doc string) {
+	s := g.shape()
+	space, doc = g.space(), "DOCUMENT"
+	if s.Name == "" { // it may run another program in this space, or none
+		space = "SPACE"
+	}
+	for _, d := range s.Documents {
 		if d.Derived {
-			return d.Name
+			return space, d.Name
 		}
 		doc = d.Name
 	}
-	return doc
+	return space, doc
 }
 
 // event returns an event to send, nil if none is known.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/dev"
+	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/internal/starter"
 )
 
@@ -52,9 +53,9 @@ func (s *server) replaces(name, former, text string) {
 	s.write(name, strings.Replace(string(was), former, text, 1))
 }
 
-// A program in Go is built and runs; after a change it runs again, with its documents and timers; while it does not build, and after it was killed, what
-// was there is there.
-func TestGo_RunsAgainWhenItsFilesChange(t *testing.T) {
+// door writes a program in Go into a directory, which is built without a network.
+func door(t *testing.T) string {
+	t.Helper()
 	for _, variable := range [][2]string{{"GOPROXY", "off"}, {"GOFLAGS", ""}, {"GOWORK", "off"}} {
 		t.Setenv(variable[0], variable[1])
 	}
@@ -66,6 +67,13 @@ func TestGo_RunsAgainWhenItsFilesChange(t *testing.T) {
 	if _, err := starter.Go(dir, "example.com/door", of); err != nil {
 		t.Fatal(err)
 	}
+	return dir
+}
+
+// A program in Go is built and runs; after a change it runs again, with its documents and timers; while it does not build, and after it was killed, what
+// was there is there.
+func TestGo_RunsAgainWhenItsFilesChange(t *testing.T) {
+	dir := door(t)
 	s := start(t, dir, nil)
 	s.await("(program house: 4 streams, 2 documents)", "settle send door unlock --wait", "settle watch door status", "Save a file to build it and run it again")
 	if code, body := s.asks(http.MethodPost, "/v1/spaces/home/streams/unlock?wait=receipt"); code != http.StatusOK {
@@ -92,6 +100,10 @@ func TestGo_RunsAgainWhenItsFilesChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
+	f, err := fleet.Look(t.Context(), b)
+	if err != nil || len(f.Workers) != 1 || len(f.Coordinators) != 1 {
+		t.Errorf("beside the process there is more than the coordinator of settle dev: %+v, %+v, %v", f.Workers, f.Coordinators, err)
+	}
 	killed, err := dev.Kill(t.Context(), b, dev.KillRequest{Space: "home"})
 	if err != nil || killed.Worker != "w1" || len(killed.Others) > 0 {
 		t.Fatalf("killed %+v, %v", killed, err)
@@ -126,4 +138,16 @@ func TestDescribe_SaysWhatAProgramLacks(t *testing.T) {
 	if _, err := dev.Describe(context.Background(), dir, "home"); err == nil || !strings.Contains(err.Error(), "undefined: x") {
 		t.Errorf("one that does not build: %v", err)
 	}
+}
+
+// A program that does not build at first runs as soon as it does, and that is printed.
+func TestGo_RunsOnceItBuilds(t *testing.T) {
+	dir := door(t)
+	broken := &server{T: t, dir: dir, out: newScreen()}
+	broken.replaces("door.go", `return "open", nil`, `return "open", nils`)
+	s := start(t, dir, nil)
+	s.await("it does not build; nothing runs until it does", "undefined: nils", "nothing runs yet", "settle watch SPACE DOCUMENT")
+	s.replaces("door.go", `return "open", nils`, `return "open", nil`)
+	s.await("and runs; documents and timers stay")
+	s.shows("status", `"locked"`)
 }

@@ -59,7 +59,7 @@ func (d *dev) print(ctx context.Context) error {
 // example returns a document to watch: a derived one, or else one that the suggested event changes.
 func (d *dev) example(try *suggestion) (space, doc string) {
 	if d.golang != nil {
-		return d.golang.space(), d.golang.example()
+		return d.golang.example()
 	}
 	h := d.programs[0]
 	space, doc = h.name, "DOCUMENT"

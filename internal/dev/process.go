@@ -23,7 +23,7 @@ import (
 // process is a running program in Go, a worker of this dev server.
 type process struct {
 	cmd   *exec.Cmd
-	stdin io.Closer
+	stdin io.WriteCloser
 	url   *url.URL      // where it serves HTTP
 	ended chan struct{} // is closed when it has ended, with err
 	err   error
@@ -37,6 +37,9 @@ func execute(exe, nats, space string, out io.Writer) (*process, error) {
 	}
 	address := l.Addr().String()
 	if err := l.Close(); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(described(exe)); err != nil && !errors.Is(err, os.ErrNotExist) { // it may be of another version
 		return nil, err
 	}
 	cmd := exec.Command(exe)
@@ -72,11 +75,8 @@ func (p *process) serves(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errSilent)
 	defer cancel()
 	for {
-		if c, err := new(net.Dialer).DialContext(ctx, "tcp", p.url.Host); err == nil {
-			_ = c.Close()
-			if p.answers(ctx) {
-				return nil
-			}
+		if p.answers(ctx) {
+			return nil
 		}
 		select {
 		case <-p.ended:
@@ -95,13 +95,12 @@ func (p *process) answers(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
+	q.Close = true // no connection is kept
 	a, err := http.DefaultClient.Do(q)
 	if err != nil {
 		return false
 	}
-	_ = a.Body.Close()
-	http.DefaultClient.CloseIdleConnections()
-	return true
+	return a.Body.Close() == nil
 }
 
 // why returns how the process has ended.
@@ -114,7 +113,8 @@ func (p *process) why() error {
 
 // stop ends the process in good order, or else after a time.
 func (p *process) stop() {
-	_ = p.stdin.Close() // it ends by that
+	_, _ = io.WriteString(p.stdin, devserver.StopLine) // it may have ended
+	_ = p.stdin.Close()
 	late := time.AfterFunc(stopPatience, p.kill)
 	defer late.Stop()
 	<-p.ended

@@ -21,8 +21,8 @@ func environment(variables []string) func(string) string {
 	}
 }
 
-// The process connects to the dev server, whatever the environment of that one says, and ends with its input.
-func TestChild_IsAWorkerOfTheDevServerUntilItsInputEnds(t *testing.T) {
+// The process connects to the dev server, whatever the environment of that one says.
+func TestChild_IsAWorkerOfTheDevServer(t *testing.T) {
 	if _, is := ChildOf(environment([]string{"NATS_URL=nats://elsewhere"})); is {
 		t.Error("a process that settle dev does not run")
 	}
@@ -33,13 +33,31 @@ func TestChild_IsAWorkerOfTheDevServerUntilItsInputEnds(t *testing.T) {
 	if environment(env)("NATS_CONTEXT") != "" || !slices.Contains(env, "HOME=/") || !slices.Contains(env, "SETTLE_ID=w1") {
 		t.Errorf("its environment is %q", env)
 	}
-	in, out := io.Pipe()
-	ctx := Child{}.Context(t.Context(), in)
-	if ctx.Err() != nil {
-		t.Error("it ends before its input")
+}
+
+// A process that is asked to stop does so in good order; one that loses its dev server ends like that.
+func TestChild_StopsWhenItIsAskedAndEndsWithTheDevServer(t *testing.T) {
+	for said, orphan := range map[string]bool{StopLine: false, "": true, "st": true} {
+		in, out := io.Pipe()
+		orphaned := make(chan struct{})
+		ctx := Child{}.Context(t.Context(), in, func() { close(orphaned) })
+		if ctx.Err() != nil {
+			t.Error("it ends before its input")
+		}
+		_, _ = io.WriteString(out, said) // the reader reads all
+		out.Close()
+		<-ctx.Done()
+		select {
+		case <-orphaned:
+			if !orphan {
+				t.Error("it ends at once although it was asked to stop")
+			}
+		default:
+			if orphan {
+				t.Errorf("it goes on without its dev server, which has sent %q", said)
+			}
+		}
 	}
-	out.Close()
-	<-ctx.Done()
 }
 
 func TestDescribe_OnlyWhenAsked(t *testing.T) {

@@ -71,7 +71,7 @@ func Main(name, description string, flags any, f func(ctx context.Context) error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	if child, is := devserver.ChildOf(os.Getenv); is {
 		signal.Ignore(os.Interrupt) // it is for settle dev, which ends this process
-		ctx = child.Context(ctx, os.Stdin)
+		ctx = child.Context(ctx, os.Stdin, devserver.End)
 	}
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	err := f(ctx)

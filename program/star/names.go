@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/settlehq/settle/program/star/internal/value"
+	"github.com/settlehq/settle/internal/shape"
 )
 
 // Document is a document of the spaces of a program that its files name.
@@ -41,8 +41,5 @@ func (p *Program) addDocuments(inst *instance) {
 	slices.SortFunc(p.documents, func(a, b Document) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Type is the type of a payload, or of a part of it: a schema.
-type Type = value.Type
-
 // PayloadType returns the type of the payloads of a stream, nil if its handler has no schema.
-func (p *Program) PayloadType(stream string) *Type { return p.payloads[stream] }
+func (p *Program) PayloadType(stream string) *shape.Type { return p.payloads[stream] }

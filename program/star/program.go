@@ -7,6 +7,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/settlehq/settle/internal/shape"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/runs"
 	"github.com/settlehq/settle/space"
@@ -26,7 +27,7 @@ type Program struct {
 	fields  map[string][]Field // of payloads, by stream
 
 	documents []Document
-	payloads  map[string]*Type // by stream
+	payloads  map[string]*shape.Type // by stream
 
 	workflows *runs.Set
 

@@ -8,6 +8,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/cron"
+	"github.com/settlehq/settle/internal/shape"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program/star/internal/fingerprint"
 	"github.com/settlehq/settle/program/star/internal/value"
@@ -54,7 +55,7 @@ func (p *Program) registerDecl(d *decl, i int, prints *fingerprint.Hasher) error
 			s.Payload = d.schema.Sample()
 			p.addFields(d)
 			if p.payloads == nil {
-				p.payloads = map[string]*Type{}
+				p.payloads = map[string]*shape.Type{}
 			}
 			p.payloads[d.id] = d.schema.Type()
 			p.space.Payload(d.id, func(v model.Value) error { return d.schema.Check(v, "payload of "+d.id) })

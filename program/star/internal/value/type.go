@@ -1,34 +1,22 @@
 package value
 
-// Type is a schema for other programs to read.
-type Type struct {
-	// Kind is str, int, float, bool, any, dict, list or object.
-	Kind string
-	// Elem is the type of the elements of a list.
-	Elem *Type
-	// Fields are those of an object, by name. It has no others.
-	Fields []TypeField
-}
+import "github.com/settlehq/settle/internal/shape"
 
-// TypeField is a field of an object.
-type TypeField struct {
-	Name string
-	Type *Type
-	// Optional is set if the field may be missing or null.
-	Optional bool
-}
-
-// Type returns the schema as a Type.
-func (s *Schema) Type() *Type {
+// Type describes the schema. An optional field may be null as well.
+func (s *Schema) Type() *shape.Type {
 	switch {
 	case s.elem != nil:
-		return &Type{Kind: "list", Elem: s.elem.Type()}
+		return &shape.Type{Kind: shape.List, Elem: s.elem.Type()}
 	case s.object:
-		t := &Type{Kind: "object"}
+		t := &shape.Type{Kind: shape.Object}
 		for _, f := range s.fields {
-			t.Fields = append(t.Fields, TypeField{f.name, f.inner.Type(), f.optional})
+			inner := f.inner.Type()
+			inner.Nullable = f.optional
+			t.Fields = append(t.Fields, shape.Field{Name: f.name, Type: inner, Optional: f.optional})
 		}
 		return t
+	case s.name == "dict":
+		return &shape.Type{Kind: shape.Dict, Elem: &shape.Type{Kind: shape.Any}}
 	}
-	return &Type{Kind: s.name}
+	return &shape.Type{Kind: shape.Kind(s.name)} // they have the same names
 }
