@@ -120,7 +120,10 @@ export declare class Space<P extends Program = AnyProgram> {
         signal?: AbortSignal;
     }): AsyncGenerator<Listed, void, undefined>;
     private read;
-    /** Delivers a document, and its newest value after each change, until the loop is left or the signal aborts. It goes on by itself after an interruption. */
+    /**
+     * Delivers a document, and its newest value after each change, until the loop is left or the signal aborts. It goes on by itself after an interruption.
+     * from is the id of a value that the caller has: the loop begins behind it.
+     */
     watch<D extends DocumentOf<P>>(document: D, options?: {
         from?: string;
         signal?: AbortSignal;

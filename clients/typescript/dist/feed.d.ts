@@ -21,7 +21,7 @@ export declare class Feed {
     private stop;
     constructor(http: Http, transport: Transport, space: string, document: string);
     /** Calls watcher with each update, and with an error at the end if the worker refuses the watch, until the returned function is called. */
-    add(watcher: (u: Update<any>, error?: unknown) => void, from?: string): () => void;
+    add(watcher: (u: Update<any>, error?: unknown) => void): () => void;
     private reset;
     /** Whether the document is watched. */
     get watched(): boolean;
@@ -43,5 +43,5 @@ export declare class Feed {
     private show;
     private update;
 }
-/** The newest update of a feed, for one loop: a loop that is slow gets the newest, and not each one in between. */
+/** The newest update of a feed, for one loop: a loop that is slow gets the newest, and not each one in between. One that has a value begins behind it. */
 export declare function updates(feed: Feed, from: string | undefined, signal: AbortSignal): AsyncGenerator<Update<any>, void, undefined>;

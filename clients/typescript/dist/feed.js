@@ -25,11 +25,10 @@ export class Feed {
         this.document = document;
     }
     /** Calls watcher with each update, and with an error at the end if the worker refuses the watch, until the returned function is called. */
-    add(watcher, from) {
+    add(watcher) {
         this.watchers.add(watcher);
         if (this.stop === undefined) {
             this.stop = new AbortController();
-            this.base.id ??= from;
             void this.run(this.stop.signal);
         }
         else if (this.known || this.reason) {
@@ -199,18 +198,22 @@ export class Feed {
 function isNewer(a, b) {
     return a.id !== undefined && b.id !== undefined && Number.parseInt(a.id) > Number.parseInt(b.id);
 }
-/** The newest update of a feed, for one loop: a loop that is slow gets the newest, and not each one in between. */
+/** The newest update of a feed, for one loop: a loop that is slow gets the newest, and not each one in between. One that has a value begins behind it. */
 export async function* updates(feed, from, signal) {
     let newest;
     let ended;
+    let begun = false;
     let wake = () => { };
     const end = feed.add((u, error) => {
+        const isKnown = from !== undefined && u.id === from && u.pending === 0;
         if (error)
             ended = { error };
-        else
+        else if (begun || !isKnown) {
             newest = u;
+            begun = true;
+        }
         wake();
-    }, from);
+    });
     const abort = () => {
         end(); // the loop may be busy, or never ask again
         wake();

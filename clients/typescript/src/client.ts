@@ -190,7 +190,10 @@ export class Space<P extends Program = AnyProgram> {
     return (await this.http.request(pathOf(['spaces', this.name, ...names], query), { signal: anyOf(this.stop, signal) })).json()
   }
 
-  /** Delivers a document, and its newest value after each change, until the loop is left or the signal aborts. It goes on by itself after an interruption. */
+  /**
+   * Delivers a document, and its newest value after each change, until the loop is left or the signal aborts. It goes on by itself after an interruption.
+   * from is the id of a value that the caller has: the loop begins behind it.
+   */
   watch<D extends DocumentOf<P>>(document: D, options: { from?: string; signal?: AbortSignal } = {}): AsyncGenerator<Update<ValueOf<P, D>>, void, undefined> {
     return updates(this.feed(document), options.from, anyOf(this.stop, options.signal))
   }

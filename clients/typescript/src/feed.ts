@@ -29,11 +29,10 @@ export class Feed {
   constructor(private readonly http: Http, private readonly transport: Transport, private readonly space: string, private readonly document: string) {}
 
   /** Calls watcher with each update, and with an error at the end if the worker refuses the watch, until the returned function is called. */
-  add(watcher: (u: Update<any>, error?: unknown) => void, from?: string): () => void {
+  add(watcher: (u: Update<any>, error?: unknown) => void): () => void {
     this.watchers.add(watcher)
     if (this.stop === undefined) {
       this.stop = new AbortController()
-      this.base.id ??= from
       void this.run(this.stop.signal)
     } else if (this.known || this.reason) {
       watcher(this.update())
@@ -200,16 +199,21 @@ function isNewer(a: Known, b: Known): boolean {
   return a.id !== undefined && b.id !== undefined && Number.parseInt(a.id) > Number.parseInt(b.id)
 }
 
-/** The newest update of a feed, for one loop: a loop that is slow gets the newest, and not each one in between. */
+/** The newest update of a feed, for one loop: a loop that is slow gets the newest, and not each one in between. One that has a value begins behind it. */
 export async function* updates(feed: Feed, from: string | undefined, signal: AbortSignal): AsyncGenerator<Update<any>, void, undefined> {
   let newest: Update<any> | undefined
   let ended: { error: unknown } | undefined
+  let begun = false
   let wake = () => {}
   const end = feed.add((u, error) => {
+    const isKnown = from !== undefined && u.id === from && u.pending === 0
     if (error) ended = { error }
-    else newest = u
+    else if (begun || !isKnown) {
+      newest = u
+      begun = true
+    }
     wake()
-  }, from)
+  })
   const abort = () => {
     end() // the loop may be busy, or never ask again
     wake()

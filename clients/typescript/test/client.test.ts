@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newID, NoAnswer, NotHandled, type Program, Rejected, SettleError } from '../dist/index.js'
+import { newID, NoAnswer, NotHandled, type Program, Rejected, SettleError, type Space } from '../dist/index.js'
 import { all, Gateway, gate, json, Memory, next, problem, sockets, value } from './fake.js'
 
 interface Counter extends Program {
@@ -174,15 +174,32 @@ test('an event that cannot be kept is not sent, and its change is not shown', as
   const store = new Memory()
   const g = new Gateway(() => json(200, null))
   const a = g.client({ store }).space<Counter>('a')
+  const loop = await counting(g, a)
+  store.full = true
+  assert.throws(() => a.enqueue('add', { by: 2 }, { changes: { count: (n) => (n ?? 0) + 2 } }), /full/)
+  const after = await next(loop)
+  assert.deepEqual([after.value, after.pending, g.requests.length], [1, 0, 1])
+})
+
+/** Watches a count, which is 1. */
+async function counting(g: Gateway, a: Space<Counter>) {
   const loop = a.watch('count')
   const first = next(loop)
   await g.until(() => g.streams.length === 1)
   g.streams[0]!.write(value('1-aaaaaaaaaaaa', 1))
   await first
-  store.full = true
-  assert.throws(() => a.enqueue('add', { by: 2 }, { changes: { count: (n) => (n ?? 0) + 2 } }), /full/)
-  const after = await next(loop)
-  assert.deepEqual([after.value, after.pending, g.requests.length], [1, 0, 1])
+  return loop
+}
+
+test('a loop begins behind the value that the caller has, and others do not', async () => {
+  const g = new Gateway(() => json(200, null))
+  const a = g.client().space<Counter>('a')
+  await counting(g, a)
+  const behind = next(a.watch('count', { from: '1-aaaaaaaaaaaa' }))
+  assert.equal((await next(a.watch('count'))).value, 1)
+  g.streams[0]!.write(value('2-bbbbbbbbbbbb', 2))
+  const u = await behind
+  assert.deepEqual([u.value, u.id], [2, '2-bbbbbbbbbbbb'])
 })
 
 test('a change is shown at once, and is never in a value twice', async () => {
@@ -190,11 +207,7 @@ test('a change is shown at once, and is never in a value twice', async () => {
   const read = gate<Response>()
   const g = new Gateway((r) => (r.method === 'POST' ? receipt.promise : r.path.endsWith('/count') ? read.promise : json(200, null)))
   const a = g.client().space<Counter>('a')
-  const loop = a.watch('count')
-  const first = next(loop)
-  await g.until(() => g.streams.length === 1)
-  g.streams[0]!.write(value('1-aaaaaaaaaaaa', 1))
-  await first
+  const loop = await counting(g, a)
   const { id, result } = a.enqueue('add', { by: 2 }, { changes: { count: (n) => (n ?? 0) + 2 } })
   const expected = await next(loop)
   assert.deepEqual([expected.value, expected.pending], [3, 1])
@@ -216,11 +229,7 @@ test('a change is shown at once, and is never in a value twice', async () => {
 test('without a value of the watch, the value after the receipt is read', async () => {
   const g = new Gateway((r) => (r.method === 'POST' ? handled(r) : r.path.endsWith('/count') ? json(200, 5, { ETag: '"7-dddddddddddd"' }) : json(200, null)))
   const a = g.client().space<Counter>('a')
-  const loop = a.watch('count')
-  const first = next(loop)
-  await g.until(() => g.streams.length === 1)
-  g.streams[0]!.write(value('1-aaaaaaaaaaaa', 1))
-  await first
+  const loop = await counting(g, a)
   const { result } = a.enqueue('add', { by: 2 }, { changes: { count: (n) => (n ?? 0) + 2 } })
   await result
   let u = await next(loop)
@@ -235,11 +244,7 @@ test('the change of an event that was rejected is rolled back, and the others st
     return r.key === 'one' ? rejection.promise : new Promise(() => {})
   })
   const a = g.client().space<Counter>('a')
-  const loop = a.watch('count')
-  const first = next(loop)
-  await g.until(() => g.streams.length === 1)
-  g.streams[0]!.write(value('1-aaaaaaaaaaaa', 1))
-  await first
+  const loop = await counting(g, a)
   const one = a.enqueue('add', { by: 2 }, { id: 'one', changes: { count: (n) => (n ?? 0) + 2 } })
   a.enqueue('add', { by: 4 }, { id: 'two', changes: { count: (n) => (n ?? 0) + 4 } })
   assert.equal((await next(loop)).value, 7)
@@ -332,11 +337,7 @@ test('a function of the page that fails does not end the queue', async () => {
 test('a change ends with its event, also if the document cannot be read then', async () => {
   const g = new Gateway((r) => (r.method === 'POST' ? handled(r) : r.path.endsWith('/count') ? problem(403, 'forbidden') : json(200, null)))
   const a = g.client().space<Counter>('a')
-  const loop = a.watch('count')
-  const first = next(loop)
-  await g.until(() => g.streams.length === 1)
-  g.streams[0]!.write(value('1-aaaaaaaaaaaa', 1))
-  await first
+  const loop = await counting(g, a)
   await a.enqueue('add', { by: 2 }, { changes: { count: (n) => (n ?? 0) + 2 } }).result
   g.streams[0]!.write(value('2-aaaaaaaaaaaa', 3))
   let u = await next(loop)
@@ -348,11 +349,7 @@ test('a change that fails later does not hold values back', async () => {
   const receipt = gate<Response>()
   const g = new Gateway((r) => (r.method === 'POST' ? receipt.promise : r.path.endsWith('/count') ? json(200, 3, { ETag: '"2-aaaaaaaaaaaa"' }) : json(200, null)))
   const a = g.client().space<Counter>('a')
-  const loop = a.watch('count')
-  const first = next(loop)
-  await g.until(() => g.streams.length === 1)
-  g.streams[0]!.write(value('1-aaaaaaaaaaaa', 1))
-  await first
+  const loop = await counting(g, a)
   let calls = 0
   const change = (n: number | undefined) => { if (++calls > 1) throw new Error('of the page'); return (n ?? 0) + 2 }
   const { id, result } = a.enqueue('add', { by: 2 }, { changes: { count: change } })
