@@ -234,8 +234,10 @@ func TestSocket_BoundsWhatAClientAsks(t *testing.T) {
 	}
 	s.wantNext(conn, `{"watch":1001,"event":"problem","data":{"detail":"a socket has at most 1000 watches","status":429`)
 	s.ask1(conn, `{"close":`+strings.Repeat(" ", 4<<10)+`1}`)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a safety net: there is a heartbeat every second
+	defer cancel()
 	for {
-		if _, _, err := conn.Read(t.Context()); err != nil {
+		if _, _, err := conn.Read(ctx); err != nil {
 			if websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
 				t.Errorf("a request of more than 4 KiB: %v", err)
 			}
