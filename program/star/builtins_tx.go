@@ -168,7 +168,7 @@ func (inst *instance) now(_ *starlark.Thread, b *starlark.Builtin, args starlark
 }
 
 // event is event(): the id and stream of the event that is handled, its origin (the space that sent it,
-// None for a client), and its timer (the name, None for other events).
+// None for a client), the principal in whose name a client has sent it, and its timer (the name); both are None for other events.
 func (inst *instance) event(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs); err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (inst *instance) event(_ *starlark.Thread, b *starlark.Builtin, args starla
 		return model.String(s)
 	}
 	return &value.View{V: model.Object(
-		model.Field{Key: "id", Value: model.String(ev.ID)}, model.Field{Key: "origin", Value: orNull(ev.Origin())},
+		model.Field{Key: "by", Value: orNull(ev.By())}, model.Field{Key: "id", Value: model.String(ev.ID)}, model.Field{Key: "origin", Value: orNull(ev.Origin())},
 		model.Field{Key: "stream", Value: model.String(ev.Stream)}, model.Field{Key: "timer", Value: orNull(ev.Timer)},
 	)}, nil
 }

@@ -376,3 +376,13 @@ func TestLanguage_NameOfIsThatOfGo(t *testing.T) {
 		}
 	}
 }
+
+// A handler knows the principal in whose name a client has sent the event.
+func TestEvent_ByIsThePrincipal(t *testing.T) {
+	s := newStage(t, compiled(t, "handle('h', lambda e: [event().by, event().origin])\n").Space())
+	for principal, want := range map[string]string{"": "[null,null]", "alice": `["alice",null]`} {
+		if got := s.sendAs(principal, "h", nil).Result.String(); got != want {
+			t.Errorf("of an event of %q: %s, want %s", principal, got, want)
+		}
+	}
+}

@@ -116,8 +116,14 @@ func (s *stage) take(c *model.Commit) {
 // send sends an event, and returns its receipt.
 func (s *stage) send(stream string, payload any) *model.Receipt {
 	s.t.Helper()
+	return s.sendAs("", stream, payload)
+}
+
+// sendAs is send in the name of a principal, if it is not "".
+func (s *stage) sendAs(principal, stream string, payload any) *model.Receipt {
+	s.t.Helper()
 	s.lane++
-	id := fmt.Sprintf("e%d", s.lane)
+	id := model.EventIDOf(principal, fmt.Sprintf("e%d", s.lane))
 	s.core.Offer(model.Event{Space: s.name, Stream: stream, ID: id, Payload: model.MustOf(payload), Lane: s.lane})
 	s.settle()
 	if s.receipts[id] == nil {
