@@ -57,6 +57,8 @@ type Task[In, Out any] struct {
 	Attempts int
 	// Progress is what the performer of a pending task has reported last.
 	Progress Value
+	// Event is the event whose handler has started a pending task.
+	Event EventID
 }
 
 // ActionOption configures how tasks are performed. Package fleet has further ones, and package remote those of External.
@@ -90,8 +92,8 @@ func Permanent(err error) error { return tasks.Permanent(err) }
 // serves the space, outside any transaction, and may do I/O. It is called after the transaction
 // that started the task is in the log, never for one that was undone, and possibly several times:
 // after an error (unless marked Permanent), and by another worker if this one dies before the
-// result is in the log. The work must therefore be idempotent under its key; most services accept
-// the key as an idempotency key.
+// result is in the log. The work must therefore be idempotent: give the service the IdempotencyKey of AttemptOf, which
+// it has no other task under. key alone is unique within the space only.
 //
 // ctx ends at the Timeout, when the space moves to another worker, and when the task is cancelled.
 // The function must then return: while it does not, the worker logs it, and it counts against
@@ -127,11 +129,17 @@ func (a Action[In, Out]) strict(p *Program) {
 	}
 }
 
-// AttemptOf returns the space and the key of the task that the function of Perform works on, and the number of the attempt, from its
-// context. The key is unique in its space; tasks.Attempt.UniqueKey is one for a service that serves other spaces, too.
+// AttemptOf returns what is known about the attempt that the function of Perform makes, from its context: the space and the key of the task, the number of
+// the attempt, and the event whose handler has started it. Its IdempotencyKey is the one to give to a service outside.
 func (a Action[In, Out]) AttemptOf(ctx context.Context) tasks.Attempt {
 	of, _ := tasks.AttemptOf(ctx)
 	return of
+}
+
+// IdempotencyKey returns the key for services outside of a task, as performers get it: the same for each attempt and each start of the task, and unique over
+// actions, spaces and deployments. It has at most 64 characters.
+func (a Action[In, Out]) IdempotencyKey(in Space, key string) string {
+	return model.IdempotencyKey(in.client.bus.Prefix(), in.name, a.name, key)
 }
 
 // encodeResult encodes a task's result. A result that cannot be encoded is a permanent error.
@@ -261,7 +269,7 @@ func (a Action[In, Out]) read(from Reader, key string, entry Value) Task[In, Out
 }
 
 func (a Action[In, Out]) decode(t space.Task) (task Task[In, Out], err error) {
-	task = Task[In, Out]{Key: t.Key, State: t.State, Attempts: t.Attempts, Progress: t.Progress, Err: taskError(t.Err)}
+	task = Task[In, Out]{Key: t.Key, State: t.State, Attempts: t.Attempts, Progress: t.Progress, Event: EventID{t.Event}, Err: taskError(t.Err)}
 	var err1, err2 error
 	task.In, err1 = a.in.Decode(t.In)
 	task.Out, err2 = a.out.Decode(t.Out)

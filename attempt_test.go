@@ -24,15 +24,15 @@ func askingOnce() (*settle.Program, settle.Trigger, settle.Action[string, string
 		if a.Number < 2 {
 			return "", errors.New("once more")
 		}
-		return fmt.Sprint(a.Space, " ", a.Action, " ", a.Key == key, " ", a.Number, " ", a.UniqueKey()), nil
+		return fmt.Sprint(a.Space, " ", a.Action, " ", a.Key == key, " ", a.Number, " ", a.Event, " ", a.IdempotencyKey()), nil
 	}, settle.Backoff(time.Millisecond, time.Millisecond))
 	ask.Done(p, func(*settle.Tx, settle.Task[string, string]) error { return nil })
 	return p, begin, ask
 }
 
-const asked = "s ask true 2 s.ask.-key-"
+const asked = "s ask true 2 b settle.s.ask.-key-"
 
-// A performing function knows its space, its action, its key and its attempt, and a key that no other space has.
+// A performing function knows its space, its action, its key and its attempt, and the event behind it, and a key that no other space has.
 func TestAttempt_TheFunctionKnowsIt(t *testing.T) {
 	t.Parallel()
 	p, begin, ask := askingOnce()
@@ -60,7 +60,7 @@ func TestAttempt_IsKnownInTests(t *testing.T) {
 	t.Parallel()
 	p, begin, ask := askingOnce()
 	s := settletest.New(t, p).Space("s")
-	settletest.Send(s, begin)
+	settletest.SendID(s, begin, settle.ID("b"))
 	s.Perform() // which fails
 	s.Advance(time.Second)
 	s.Perform()

@@ -104,6 +104,40 @@ func ExampleAction() {
 	// map[order-1:{1250 done}]
 }
 
+// Two shops charge for an order-1 each, under keys that differ at the provider.
+func ExampleAction_IdempotencyKey() {
+	pay := func(_ context.Context, idempotencyKey string, c Charge) (Charged, error) {
+		fmt.Printf("charge %d cents once for %s\n", c.Cents, idempotencyKey)
+		return Charged{Number: "ch_1"}, nil
+	}
+	charger := func(ctx context.Context, key string, c Charge) (Charged, error) {
+		return pay(ctx, charge.AttemptOf(ctx).IdempotencyKey(), c)
+	}
+	withDeployment(shop(charger), func(ctx context.Context, client *settle.Client) error {
+		for _, name := range []string{"shop-1", "shop-2"} {
+			shop := client.Space(name)
+			if _, err := buy.Post(ctx, shop, settle.ID("order-1"), Charge{Cents: 1250}); err != nil {
+				return err
+			}
+			for s, err := range status.Watch(ctx, shop) {
+				if err != nil {
+					return err
+				}
+				if s.Value == "done ch_1 <nil>" {
+					break
+				}
+			}
+			fmt.Println("look for it under", charge.IdempotencyKey(shop, "order-1"))
+		}
+		return nil
+	})
+	// Output:
+	// charge 1250 cents once for settle.shop-1.charge.order-1
+	// look for it under settle.shop-1.charge.order-1
+	// charge 1250 cents once for settle.shop-2.charge.order-1
+	// look for it under settle.shop-2.charge.order-1
+}
+
 // A failed task is retried; an error marked Permanent ends the task, and Done is called.
 func ExamplePermanent() {
 	s := settletest.New(settletest.Must, shop(func(_ context.Context, key string, c Charge) (Charged, error) {

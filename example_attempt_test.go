@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle"
 )
 
-// A performing function knows its space, its action, and a key that no other space has.
+// A performing function knows its space, its action, the event behind it, and a key for the service that it calls, which no other task has.
 func ExampleAction_AttemptOf() {
 	rent, unlock := settle.NewTrigger("rent"), settle.NewAction[string, string]("unlock")
 	p := settle.NewProgram("bikes")
@@ -18,7 +18,7 @@ func ExampleAction_AttemptOf() {
 	told := make(chan string, 1)
 	unlock.Perform(p, func(ctx context.Context, key, wheel string) (string, error) {
 		a := unlock.AttemptOf(ctx)
-		told <- fmt.Sprintln(a.Space, a.Action, key, wheel, a.Number, a.UniqueKey())
+		told <- fmt.Sprintln(a.Space, a.Action, key, wheel, a.Number, a.Event, a.IdempotencyKey())
 		return "unlocked", nil
 	})
 	unlock.Done(p, func(*settle.Tx, settle.Task[string, string]) error { return nil })
@@ -29,5 +29,5 @@ func ExampleAction_AttemptOf() {
 	}
 	fmt.Print(<-told)
 	// Output:
-	// bike-7 unlock today front 1 bike-7.unlock.today
+	// bike-7 unlock today front 1 r-1 settle.bike-7.unlock.today
 }

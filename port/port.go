@@ -9,6 +9,8 @@ import (
 
 // Deployment describes the deployment behind a connection.
 type Deployment interface {
+	// Prefix returns the name of the deployment, with which its subjects begin.
+	Prefix() string
 	// Partitions returns the number of partitions of the deployment.
 	Partitions() int
 	// Horizon returns how long the deployment remembers events.

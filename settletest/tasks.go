@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker/tasks"
@@ -127,7 +128,7 @@ func (w *World) Perform() (attempts int) {
 // attempt makes one attempt at a task, and reports its end.
 func (s *Space) attempt(a *space.ActionSpec, t space.Task) {
 	s.w.t.Helper()
-	out, err := a.Performer.Attempt(tasks.WithAttempt(context.Background(), tasks.Attempt{Space: s.Space(), Action: a.Name, Key: t.Key, Number: t.Attempts + 1}), t.Key, t.In, func(error) {})
+	out, err := a.Performer.Attempt(tasks.WithAttempt(context.Background(), tasks.Attempt{Deployment: bus.DefaultPrefix, Space: s.Space(), Action: a.Name, Key: t.Key, Number: t.Attempts + 1, Event: t.Event}), t.Key, t.In, func(error) {})
 	c := a.Performer.Completion(&t, out, err)
 	rc, ok := s.send(a.Name, "", c.Value(), time.Time{})
 	mustBeHandled(s, a.Name, rc, ok)

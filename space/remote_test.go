@@ -57,3 +57,42 @@ func TestRemote_TermsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// A pending task has the event whose handler has started it, and still has it when the space is loaded again; an ended one does not.
+func TestTask_HasItsEventWhileItIsPending(t *testing.T) {
+	t.Parallel()
+	for _, apart := range []bool{false, true} {
+		p := newProgram(t).handle("start", func(tx *Tx, _ *model.Event) any {
+			tx.StartTask("work", "k", 1)
+			return nil
+		})
+		if err := p.Action(&ActionSpec{Name: "work", Discard: apart, External: true, Remote: &Remote{}}); err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(t)
+		h := w.owner("w1", p.Program)
+		w.send(home, "start", "order-17", nil)
+		h.run()
+		event := func(h *host) string {
+			if apart {
+				_, task, _ := TaskIn(model.TaskDoc("work", "k"), h.core.Value(model.TaskDoc("work", "k")))
+				return task.Event
+			}
+			return TaskOf("k", h.core.Value("work").At(PathOfTask("k"))).Event
+		}
+		if got := event(h); got != "order-17" {
+			t.Errorf("apart %v: the event is %q", apart, got)
+		}
+		h = w.owner("w2", p.Program)
+		h.run()
+		if got := event(h); got != "order-17" {
+			t.Errorf("apart %v: its next owner has the event %q", apart, got)
+		}
+		end := Completion{Key: "k", Out: model.Int(1)}
+		w.send(home, "work", "end", end.Value())
+		h.run()
+		if got := event(h); got != "" {
+			t.Errorf("apart %v: after its end the event is %q", apart, got)
+		}
+	}
+}

@@ -57,6 +57,8 @@ type Task struct {
 	Progress model.Value
 	// Priority decides which of the tasks of an action begin first: those with a higher one.
 	Priority int
+	// Event is the id of the event whose handler has started it, while it is pending; "" if none has, as for an input.
+	Event string
 	// Since is when it was started, in milliseconds since 1970, if it has a document of its own; 0 otherwise.
 	Since int64
 }
@@ -95,6 +97,7 @@ func TaskOf(key string, entry model.Value) Task {
 	priority, _ := entry.Get("priority").AsInt()
 	t.Priority = int(min(max(priority, -maxPriority), maxPriority))
 	t.Since, _ = entry.Get("since").AsInt()
+	t.Event, _ = entry.Get("event").AsString()
 	if t.Unhandled && t.Err == "" {
 		t.Err = noRoomForText
 	}
@@ -106,7 +109,7 @@ const noRoomForText = "its end was reported and could not be handled; the docume
 
 // entry returns the task as it is stored. In a document of its own it says whose it is: action is "" for one in a document that tasks share.
 func (t *Task) entry(action string) model.Value {
-	fields := make([]model.Field, 0, 12) // in their order, which saves sorting them
+	fields := make([]model.Field, 0, 13) // in their order, which saves sorting them
 	add := func(name string, v model.Value, there bool) {
 		if there {
 			fields = append(fields, model.Field{Key: name, Value: v})
@@ -116,6 +119,7 @@ func (t *Task) entry(action string) model.Value {
 	add("at", model.Int(t.At), t.At > 0)
 	add("attempts", model.Int(int64(t.Attempts)), t.Attempts > 0)
 	add("error", model.String(t.Err), t.Err != "")
+	add("event", model.String(t.Event), t.Event != "" && t.State == TaskPending)
 	add("in", t.In, !t.In.IsAbsent())
 	add("key", model.String(t.Key), action != "")
 	add("n", model.Int(t.N), true)

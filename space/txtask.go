@@ -64,6 +64,9 @@ func (t *transaction) startTask(action, key string, in any, options []TaskOption
 	if was.State == NoTask && a.apart {
 		at = spot{doc: model.TaskDoc(a.name, key), own: true}
 	}
+	if ev := t.attempt.Event; ev != nil {
+		task.Event = ev.ID
+	}
 	if at.own {
 		task.Since = t.core.ledger.Wall()
 	}

@@ -437,3 +437,41 @@ func TestPerformers_EachOfferOfABurstIsAnswered(t *testing.T) {
 		}
 	}
 }
+
+// Performers know the event that has caused their work, and have a key for the services they call that is unique over spaces and the same for each attempt.
+func TestPerformers_KnowTheEventAndAKeyThatIsUniqueOverSpaces(t *testing.T) {
+	t.Parallel()
+	s := newScanning(t, settle.Backoff(time.Millisecond, time.Millisecond))
+	s.perform(performer.Config{Do: func(_ context.Context, w *performer.Work, _ func(model.Value)) (model.Value, error) {
+		if w.Attempt == 1 {
+			return model.Value{}, errors.New(w.IdempotencyKey)
+		}
+		return model.String(w.Event + " " + w.IdempotencyKey), nil
+	}})
+	s.send(scanStart, "e1", "a")
+	first := s.task("a", done)
+	if first.Out.String() != `"e1 settle.lab.scan.a"` || scan.IdempotencyKey(s.s, "a") != "settle.lab.scan.a" {
+		t.Errorf("the task is %+v, and its key %s", first, scan.IdempotencyKey(s.s, "a"))
+	}
+	s.s = s.d.Client().Space("other-lab")
+	s.send(scanStart, "e1", "a")
+	if other := s.task("a", done); other.Out.String() != `"e1 settle.other-lab.scan.a"` {
+		t.Errorf("the task of the other space is %+v", other)
+	}
+}
+
+// A client that watches the tasks knows the same.
+func TestPerformers_AWatcherKnowsTheEvent(t *testing.T) {
+	t.Parallel()
+	s := newScanning(t, remote.Watched())
+	s.send(scanStart, "e1", "a")
+	for task, err := range scan.WatchPending(t.Context(), s.s) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if task.Event != settle.ID("e1") {
+			t.Errorf("the event of the task is %s", task.Event)
+		}
+		break
+	}
+}

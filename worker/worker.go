@@ -46,6 +46,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.deployment = bus.Prefix()
 	if p, is := bus.(port.Performers); is {
 		e.offers = tasks.NewOffers(p.Offer)
 	}
@@ -71,6 +72,8 @@ func (w *Worker) Runs() map[RunKey]uint64 { return w.runs.all() }
 type engine struct {
 	cfg  *Config
 	runs *RunCounts
+	// deployment is the prefix of the deployment.
+	deployment string
 	// profile measures runs while there are questions about them.
 	profile *profile
 	// tally counts for the metrics, nil without a meter.
@@ -159,7 +162,7 @@ func (p program) NewCore(of *host.Access, st model.SpaceState, r *replica.Replic
 		return nil, err
 	}
 	c.tasks = tasks.New(tasks.Host{
-		Space: of.Space, Ctx: of.Ctx, Slots: p.engine.performing, Offers: p.engine.offers, Limits: p.engine.limits, Logger: p.engine.cfg.Logger, Warn: of.Warn,
+		Deployment: p.engine.deployment, Space: of.Space, Ctx: of.Ctx, Slots: p.engine.performing, Offers: p.engine.offers, Limits: p.engine.limits, Logger: p.engine.cfg.Logger, Warn: of.Warn,
 		Now: of.Now, Go: of.Go, Call: of.Call, Send: of.Send, Report: of.Report, Attempts: c.attempts(), Offered: c.engine.offered,
 		Ended: func(end tasks.End) { c.engine.failing.ended(of.Space, &end) },
 	})

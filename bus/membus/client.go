@@ -332,6 +332,9 @@ func await[T any](ctx context.Context, c *client, op Op, build func(chan<- answe
 // newEnd returns a channel with room for the one outcome of a request.
 func newEnd[T any]() chan answered[T] { return make(chan answered[T], 1) }
 
+// Prefix returns the name of the deployment: that of one over JetStream that was given none.
+func (cl *client) Prefix() string { return "settle" }
+
 // Partitions returns the number of partitions of the deployment.
 func (cl *client) Partitions() int { return cl.server.Partitions() }
 

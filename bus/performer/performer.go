@@ -3,6 +3,7 @@
 package performer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,8 +44,12 @@ const eagerFor = 500 * time.Millisecond
 // Work is a task.
 type Work struct {
 	Action, Queue, Space string
-	// Key is the same for each attempt: an idempotency key.
+	// Key is the same for each attempt, and unique within the space and the action.
 	Key string
+	// IdempotencyKey is the key for a service outside: the same for each attempt, and unique over all that use the service. It has at most 64 characters.
+	IdempotencyKey string
+	// Event is the id of the event whose handler has started the task; "" if it is not known.
+	Event string
 	// Run is the run of a workflow that the task belongs to, "" for none.
 	Run string
 	// Attempt counts from 1.
@@ -220,10 +225,12 @@ func (s *server) read(m *nats.Msg) (*Work, error) {
 	}
 	attempt, _ := v.Get("attempt").AsInt()
 	w := &Work{
-		Action: text("action"), Queue: text("queue"), Space: text("space"), Key: text("key"), Run: text("run"), Attempt: int(attempt),
+		Action: text("action"), Queue: text("queue"), Space: text("space"), Key: text("key"), Run: text("run"), Event: text("event"), Attempt: int(attempt),
 		In: v.Get("in"), Progress: v.Get("progress"), Timeout: millis("timeout_ms"),
 		answer: m.Reply, cancel: text("cancel"), heartbeat: max(millis("heartbeat_ms"), 10*time.Millisecond),
 	}
+	// A worker of an earlier version sends none.
+	w.IdempotencyKey = cmp.Or(text("idempotency_key"), model.IdempotencyKey(s.names.Prefix, w.Space, w.Action, w.Key))
 	// A program with more rights than those of a performer answers nowhere else.
 	if !isBelow(w.answer, s.names.Prefix+".answer.") || !isBelow(w.cancel, s.names.Prefix+".cancel.") {
 		return nil, fmt.Errorf("it is to be answered at %q, and cancelled at %q", w.answer, w.cancel)

@@ -34,14 +34,14 @@ stderr as its error:
 
     TypeOfError: what happened      or      what happened
 
-The environment has SETTLE_ACTION, SETTLE_SPACE, SETTLE_RUN (of a workflow), SETTLE_ATTEMPT, and SETTLE_KEY, which is the same for each
-attempt. A command may run twice for one task: pass the key on as the idempotency key. What the command writes to
-descriptor 3, JSON in lines, is the progress that others see. It is killed when the task is cancelled. On Ctrl-C, tasks that have not ended
+The environment has SETTLE_ACTION, SETTLE_SPACE, SETTLE_KEY, SETTLE_RUN (of a workflow), SETTLE_ATTEMPT, SETTLE_EVENT (which has started
+the task), and SETTLE_IDEMPOTENCY_KEY. A command may run twice for one task: pass SETTLE_IDEMPOTENCY_KEY on to the service that it uses; it is the
+same for each attempt, and unique over all spaces and deployments. What the command writes to descriptor 3, JSON in lines, is the progress that others see. It is killed when the task is cancelled. On Ctrl-C, tasks that have not ended
 go to other performers.
 
 With --http, no command is needed: the input is {"url": ..., "method": "GET", "headers": {...}, "body": ...}, and the result
 {"status": 200, "headers": {...}, "body": ...}. Only the named hosts are asked, redirects included; a status of 429, or of 500 or
-above, is a failed attempt. SPACE.ACTION.KEY goes along as the header Idempotency-Key.
+above, is a failed attempt. The key goes along as the header Idempotency-Key, and the event as Settle-Event.
 
 The user of the connection needs the role performer, and no other.`
 }
@@ -109,6 +109,7 @@ func (c *performCmd) perform(ctx context.Context, w *performer.Work, progress fu
 		argv: c.Command, timeout: c.limit(w), in: w.In, progress: progress,
 		env: []string{
 			"SETTLE_ACTION=" + w.Action, "SETTLE_KEY=" + w.Key, "SETTLE_SPACE=" + w.Space, "SETTLE_RUN=" + w.Run, "SETTLE_ATTEMPT=" + strconv.Itoa(w.Attempt),
+			"SETTLE_IDEMPOTENCY_KEY=" + w.IdempotencyKey, "SETTLE_EVENT=" + w.Event,
 		},
 	}
 	out, failed := x.run(ctx)

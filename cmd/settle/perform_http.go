@@ -27,7 +27,7 @@ func (c *performCmd) calls() (do func(context.Context, *performer.Work, func(mod
 			ctx, cancel = context.WithTimeout(ctx, limit)
 			defer cancel()
 		}
-		out, err := caller.Do(ctx, w.Space+"."+w.Action+"."+model.NameOf(w.Key), requestIn(w.In))
+		out, err := caller.Do(ctx, w.IdempotencyKey, w.Event, requestIn(w.In))
 		if e, is := errors.AsType[*httpcall.Error](err); is {
 			err = &performer.Error{Type: e.Type, Message: e.Message, Permanent: e.Permanent()}
 		}

@@ -38,15 +38,18 @@ func TestPerform_ActionsOfAllSpacesInQueuesWithProgress(t *testing.T) {
 		test "$SETTLE_ATTEMPT" = 1 && echo "Offline: no route" >&2 && exit 1
 		echo '{"frame":7}' >&3
 		while ! test -e "`+dir+`/go"; do sleep 0.02; done
-		echo "\"$SETTLE_ACTION $SETTLE_SPACE $SETTLE_RUN $SETTLE_KEY\""`)
+		test -n "$SETTLE_EVENT" || exit 1
+		echo "\"$SETTLE_IDEMPOTENCY_KEY $SETTLE_ACTION $SETTLE_SPACE $SETTLE_RUN $SETTLE_KEY\""`)
 	defer right()
 	eventually(t, "v1: started", "workflow", "start", "one", "video", `{"file":"f"}`, "--id", "v1")
 	eventually(t, "v2: started", "workflow", "start", "two", "video", `{"file":"f"}`, "--id", "v2")
 	eventually(t, `progress of transcode, call 1/0: {"frame":7}`, "workflow", "status", "one", "v1")
 	want(t, 0, `"progress":[{"action":"transcode","call":"1/0","attempt":2,"value":{"frame":7}}]`, "workflow", "status", "one", "v1", "--json")
 	file(t, dir, "go", "")
-	want(t, 0, `"transcode one v1 one/v1/`, "workflow", "result", "one", "v1")
-	want(t, 0, `"transcode two v2 two/v2/`, "workflow", "result", "two", "v2")
+	want(t, 0, `"settle.one.transcode.-key-`, "workflow", "result", "one", "v1")
+	want(t, 0, ` transcode one v1 one/v1/`, "workflow", "result", "one", "v1")
+	want(t, 0, `"settle.two.transcode.-key-`, "workflow", "result", "two", "v2")
+	want(t, 0, ` transcode two v2 two/v2/`, "workflow", "result", "two", "v2")
 	if out := right(); !strings.Contains(out, "transcode one one/v1/") || !strings.Contains(out, "Offline: no route") || !strings.Contains(out, ": done") {
 		t.Error(out)
 	}

@@ -34,8 +34,8 @@ than 0, the action fails, with the last line that it has written to stderr as it
 
     TypeOfError: what happened      or      what happened
 
-The environment has SETTLE_KEY, which is unique and the same for each attempt, SETTLE_SPACE, SETTLE_RUN and
-SETTLE_ATTEMPT. A command may run twice for one task: pass the key on as the idempotency key.
+The environment has SETTLE_KEY, SETTLE_SPACE, SETTLE_RUN, SETTLE_ATTEMPT, SETTLE_EVENT and SETTLE_IDEMPOTENCY_KEY, as that of
+` + "`settle perform`" + `. A command may run twice for one task: pass SETTLE_IDEMPOTENCY_KEY on to the service that it uses.
 
 Start one such process per space and action; two would each run the command, and so does a performer that gets the same tasks:
 ` + "`settle perform`" + ` performs an action of all spaces, in any number of processes, and is what to use unless the action is declared
@@ -50,8 +50,8 @@ func (c *workflowPerformCmd) Run(ctx context.Context, io streams) error {
 	if c.AtATime < 1 {
 		return usage(errors.New("--at-a-time must be at least 1"))
 	}
-	return c.use(ctx, io, ofSpaces(c.Space), func(_ *bus.Bus, client *settle.Client) error {
-		p := performing{cmd: c, io: io, client: client, underWay: map[taskID]bool{}, ended: make(chan taskID)}
+	return c.use(ctx, io, ofSpaces(c.Space), func(b *bus.Bus, client *settle.Client) error {
+		p := performing{cmd: c, io: io, client: client, deployment: b.Prefix(), underWay: map[taskID]bool{}, ended: make(chan taskID)}
 		return p.run(ctx)
 	})
 }
@@ -64,10 +64,11 @@ type taskID struct {
 
 // performing performs the tasks of an action.
 type performing struct {
-	cmd      *workflowPerformCmd
-	io       streams
-	client   *settle.Client
-	underWay map[taskID]bool
+	cmd        *workflowPerformCmd
+	io         streams
+	client     *settle.Client
+	deployment string // its prefix
+	underWay   map[taskID]bool
 	// reported are tasks whose end was sent, until the document has it.
 	reported map[taskID]bool
 	ended    chan taskID
@@ -175,7 +176,10 @@ func (p *performing) command(ctx context.Context, t space.Task) (out model.Value
 	run, _ := t.In.Get("run").AsString()
 	x := performCommand{
 		argv: p.cmd.Command, timeout: timeout, in: model.Object(model.F("args", t.In.Get("args")), model.F("kwargs", t.In.Get("kwargs"))),
-		env: []string{"SETTLE_KEY=" + t.Key, "SETTLE_SPACE=" + p.cmd.Space, "SETTLE_RUN=" + run, "SETTLE_ATTEMPT=" + t.In.Get("attempt").String()},
+		env: []string{
+			"SETTLE_KEY=" + t.Key, "SETTLE_SPACE=" + p.cmd.Space, "SETTLE_RUN=" + run, "SETTLE_ATTEMPT=" + t.In.Get("attempt").String(),
+			"SETTLE_IDEMPOTENCY_KEY=" + model.IdempotencyKey(p.deployment, p.cmd.Space, p.cmd.Action, t.Key), "SETTLE_EVENT=" + t.Event,
+		},
 	}
 	return x.run(ctx)
 }

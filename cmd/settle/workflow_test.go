@@ -44,7 +44,7 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	ended := make(chan string)
 	go func() {
 		_, stdout, _ := command(ctx, t, "workflow", "perform", "shop", "price", "--", "sh", "-c",
-			`grep -q bb && test "$SETTLE_ATTEMPT" = 1 && echo "Offline: no route" >&2 && exit 1; echo 7`)
+			`case "$SETTLE_IDEMPOTENCY_KEY" in settle.shop.price.-key-*) ;; *) exit 1;; esac; test -n "$SETTLE_EVENT" || exit 1; grep -q bb && test "$SETTLE_ATTEMPT" = 1 && echo "Offline: no route" >&2 && exit 1; echo 7`)
 		ended <- stdout
 	}()
 	eventually(t, "waits for signal approve for", "workflow", "status", "shop", "o1")

@@ -195,9 +195,10 @@ var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.Me
 var ownHeaders = []string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Te", "Trailer", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection", "Accept-Encoding", "Expect"}
 
 // Do makes the request of a task: {"url": ..., "method": "GET", "headers": {...}, "body": VALUE}. The result is {"status": 200, "headers": {...}, "body": VALUE}, with
-// a body that is the value of JSON, or else a text. key goes along as the header Idempotency-Key, unless the task has another one. The error is an *Error.
-func (c *Caller) Do(ctx context.Context, key string, in model.Value) (model.Value, error) {
-	r, wrong := request(ctx, key, in)
+// a body that is the value of JSON, or else a text. key goes along as the header Idempotency-Key and event, if there is one, as Settle-Event, unless the task has
+// others. The error is an *Error.
+func (c *Caller) Do(ctx context.Context, key, event string, in model.Value) (model.Value, error) {
+	r, wrong := request(ctx, key, event, in)
 	if wrong == nil {
 		wrong = c.check(r.URL)
 	}
@@ -224,7 +225,7 @@ func (c *Caller) Do(ctx context.Context, key string, in model.Value) (model.Valu
 	return answer(a, body)
 }
 
-func request(ctx context.Context, key string, in model.Value) (*http.Request, *Error) {
+func request(ctx context.Context, key, event string, in model.Value) (*http.Request, *Error) {
 	for name := range in.All() {
 		if !slices.Contains([]string{"url", "method", "headers", "body"}, name) {
 			return nil, failed(RequestError, "the input has a field %.50q; a request has url, method, headers and body", name)
@@ -267,6 +268,9 @@ func request(ctx context.Context, key string, in model.Value) (*http.Request, *E
 	r.Header.Set("Accept", "application/json, text/*;q=0.5")
 	r.Header.Set("User-Agent", "settle")
 	r.Header.Set("Idempotency-Key", key)
+	if event != "" {
+		r.Header.Set("Settle-Event", event)
+	}
 	return r, addHeaders(r, in.Get("headers"))
 }
 

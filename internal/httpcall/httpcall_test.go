@@ -69,7 +69,7 @@ func ask(t *testing.T, c *Caller, in string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := c.Do(t.Context(), "order-17", v)
+	out, err := c.Do(t.Context(), "order-17", "e-1", v)
 	if err != nil {
 		return err.Error()
 	}
@@ -105,7 +105,7 @@ func TestDo_AsksAndReturnsAValue(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := c.Do(ctx, "k", model.Object(model.F("url", s.URL+"/never")))
+	_, err := c.Do(ctx, "k", "", model.Object(model.F("url", s.URL+"/never")))
 	if e, is := errors.AsType[*Error](err); !is || e.Type != ConnectionError || e.Permanent() {
 		t.Errorf("after the end of the attempt: %v", err)
 	}

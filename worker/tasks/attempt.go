@@ -63,11 +63,16 @@ func (l *List) observed(t *task) func(context.Context) (context.Context, func(En
 	return l.host.Attempts(t.action, t.Key, t.Attempts+1)
 }
 
+// nextAttempt returns the attempt that comes next at a task.
+func (l *List) nextAttempt(t *task) *Attempt {
+	return &Attempt{Deployment: l.host.Deployment, Space: l.host.Space, Action: t.action, Key: t.Key, Number: t.Attempts + 1, Event: t.Event}
+}
+
 // attempt makes one attempt at a task and returns the completion to report, none if the
 // attempt was cut off. It is called by a goroutine of its own. handled reports that the program decides what a failure means,
 // as a workflow does.
 func (l *List) attempt(ctx context.Context, how space.Performer, t *task, handled bool, begins func(context.Context) (context.Context, func(Ending, error))) result {
-	a := &Attempt{Space: l.host.Space, Action: t.action, Key: t.Key, Number: t.Attempts + 1}
+	a := l.nextAttempt(t)
 	if !l.host.Slots.enter(ctx, a) {
 		return result{}
 	}

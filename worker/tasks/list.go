@@ -33,7 +33,8 @@ type ownTask struct {
 
 // Host is the host that serves the space, with the functions that its tasks need.
 type Host struct {
-	Space string
+	// Deployment is the prefix of the deployment.
+	Deployment, Space string
 	// Ctx ends, with all attempts, when the space is not served any more.
 	Ctx context.Context
 	// Slots limit the attempts of the process.

@@ -99,6 +99,7 @@ type offered struct {
 	failure error           // of the attempt
 	l       *List
 	how     *remote
+	attempt *Attempt
 	t       *task
 	work    space.Work
 	queue   string
@@ -116,13 +117,13 @@ type offered struct {
 // offerTask hands a task to a performer, and returns when that has ended it, or the attempt is over for another reason.
 // There are waiting tasks of its action in the space, with this one.
 func (l *List) offerTask(ctx context.Context, how *remote, t *task, waiting int, begins func(context.Context) (context.Context, func(Ending, error))) (r result) {
-	a := &Attempt{Space: l.host.Space, Action: t.action, Key: t.Key, Number: t.Attempts + 1}
+	a := l.nextAttempt(t)
 	if !how.offers.slots.enter(ctx, a) {
 		return result{}
 	}
 	defer how.offers.slots.leave(a)
 	ctx, ended := begins(ctx)
-	o := &offered{ctx: ctx, l: l, how: how, t: t, work: how.terms.WorkOf(&t.Task), token: rand.Text()[:tokenLen], answers: make(chan model.Answer, answersRoom), waiting: waiting}
+	o := &offered{ctx: ctx, l: l, how: how, attempt: a, t: t, work: how.terms.WorkOf(&t.Task), token: rand.Text()[:tokenLen], answers: make(chan model.Answer, answersRoom), waiting: waiting}
 	defer func() {
 		ended(endingOf(r.completion), o.failure)
 		r.trace = telemetry.Of(ctx)
@@ -163,7 +164,7 @@ func (o *offered) leaveGate() {
 func (o *offered) request(answer, cancel string) []byte {
 	fields := []model.Field{
 		model.F("action", o.t.action), model.F("key", o.t.Key), model.F("space", o.l.host.Space), model.F("attempt", o.work.Attempt),
-		model.F("answer", answer), model.F("cancel", cancel), model.F("heartbeat_ms", o.how.heartbeat().Milliseconds()),
+		model.F("idempotency_key", o.attempt.IdempotencyKey()), model.F("answer", answer), model.F("cancel", cancel), model.F("heartbeat_ms", o.how.heartbeat().Milliseconds()),
 	}
 	add := func(name string, v any, there bool) {
 		if there {
@@ -171,6 +172,7 @@ func (o *offered) request(answer, cancel string) []byte {
 		}
 	}
 	limit := o.timeout()
+	add("event", o.attempt.Event, o.attempt.Event != "")
 	add("run", o.work.Run, o.work.Run != "")
 	add("queue", o.queue, o.queue != "")
 	add("timeout_ms", limit.Milliseconds(), limit > 0)

@@ -87,7 +87,7 @@ func (o *office) serve(terms space.Remote, offers *Offers) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	o.list = New(Host{
-		Space: "s", Ctx: ctx, Slots: NewSlots(1), Offers: offers, Logger: slog.New(slog.DiscardHandler),
+		Deployment: "shop", Space: "s", Ctx: ctx, Slots: NewSlots(1), Offers: offers, Logger: slog.New(slog.DiscardHandler),
 		Now: o.now, Go: func(f func()) { go f() }, // ends with ctx
 		Call: func(f func()) {
 			select {
@@ -229,7 +229,7 @@ func TestOffer_HasWhatAPerformerNeedsAndTheResultIsStored(t *testing.T) {
 		o := newOffice(t, space.Remote{Timeout: time.Minute, Heartbeat: 5 * time.Second, QueueBy: "host"})
 		o.pending("k", space.TaskPending, `{"host":"a1","cents":5}`)
 		h := o.next()
-		equal(t, "the request", h.request.String(), `{"action":"work","answer":"answer-to","attempt":1,"cancel":"cancel-at","heartbeat_ms":5000,"in":{"cents":5,"host":"a1"},"key":"k","queue":"a1","space":"s","timeout_ms":60000}`)
+		equal(t, "the request", h.request.String(), `{"action":"work","answer":"answer-to","attempt":1,"cancel":"cancel-at","heartbeat_ms":5000,"idempotency_key":"shop.s.work.k","in":{"cents":5,"host":"a1"},"key":"k","queue":"a1","space":"s","timeout_ms":60000}`)
 		equal(t, "the queue", h.queue, "a1")
 		equal(t, "the answer to a claim", h.answer(`{"claim":true}`), ok)
 		equal(t, "the answer to a heartbeat", h.answer(`{"heartbeat":true}`), ok)

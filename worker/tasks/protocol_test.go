@@ -46,7 +46,7 @@ func named(section string) (list []string) {
 func TestProtocol_ThePageHasTheFieldsOfTheWork(t *testing.T) {
 	t.Parallel()
 	how := NewOffers(nil).remote(&space.Remote{Timeout: time.Minute})
-	o := &offered{l: New(Host{Space: "s"}), how: how, queue: "q", t: &task{action: "a", Task: space.Task{Key: "k", Progress: model.Int(1)}}}
+	o := &offered{l: New(Host{Space: "s"}), how: how, queue: "q", attempt: &Attempt{Event: "e"}, t: &task{action: "a", Task: space.Task{Key: "k", Progress: model.Int(1)}}}
 	o.work = space.Work{In: model.Int(1), Run: "r", Attempt: 1}
 	v, err := model.ParseValue(o.request("answer", "cancel"))
 	if err != nil {

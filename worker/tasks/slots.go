@@ -18,13 +18,19 @@ type Slots struct {
 
 // Attempt is one attempt at a task of an action, or to fetch a value of an input.
 type Attempt struct {
+	// Deployment is the prefix of the deployment.
+	Deployment         string
 	Space, Action, Key string
 	// Number counts the attempts at the task, from 1.
 	Number int
+	// Event is the id of the event whose handler has started the task; "" for an input, which a computation wants.
+	Event string
 }
 
-// UniqueKey returns the key in a form that no task of another space or action has.
-func (a Attempt) UniqueKey() string { return a.Space + "." + a.Action + "." + model.NameOf(a.Key) }
+// IdempotencyKey returns the key for services outside: see model.IdempotencyKey.
+func (a Attempt) IdempotencyKey() string {
+	return model.IdempotencyKey(a.Deployment, a.Space, a.Action, a.Key)
+}
 
 type attemptKey struct{}
 

@@ -4,7 +4,8 @@
 #   performer.sh ACTION COMMAND...
 #
 # The command reads the input of a task as JSON, and writes the result as JSON; no output is null. If it fails, the last line
-# that it has written to stderr is the error, "TypeOfError: message". SETTLE_KEY, SETTLE_SPACE and SETTLE_ATTEMPT are in its environment.
+# that it has written to stderr is the error, "TypeOfError: message". SETTLE_KEY, SETTLE_SPACE, SETTLE_ATTEMPT, SETTLE_EVENT
+# and SETTLE_IDEMPOTENCY_KEY, for the service that the command uses, are in its environment.
 # SLOTS is how many commands run at the same time (default 1), QUEUE the queue whose tasks are taken. NATS_URL and the other
 # variables of nats say where, and as which user: one with the role performer.
 set -uo pipefail
@@ -40,8 +41,9 @@ perform() {
   beat=$(jq -r '.heartbeat_ms / 1000' <<<"$work")
   dir=$(mktemp -d "$work_dir/XXXXXX")
   confirm "$answer" '{"claim":true}' || return 0
-  export SETTLE_KEY SETTLE_SPACE SETTLE_ATTEMPT
+  export SETTLE_KEY SETTLE_SPACE SETTLE_ATTEMPT SETTLE_EVENT SETTLE_IDEMPOTENCY_KEY
   SETTLE_KEY=$(jq -r .key <<<"$work") SETTLE_SPACE=$(jq -r .space <<<"$work") SETTLE_ATTEMPT=$(jq -r .attempt <<<"$work")
+  SETTLE_EVENT=$(jq -r '.event // ""' <<<"$work") SETTLE_IDEMPOTENCY_KEY=$(jq -r .idempotency_key <<<"$work")
   jq -c '.in' <<<"$work" | setsid "${command[@]}" >"$dir/out" 2>"$dir/err" &
   local pid=$!
   (

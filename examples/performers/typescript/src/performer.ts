@@ -4,8 +4,12 @@ import type { Msg, NatsConnection } from "@nats-io/transport-node";
 /** A task, as the worker offers it. */
 export interface Work {
   action: string;
-  /** The same for each attempt: an idempotency key. */
+  /** The same for each attempt, and unique within the space and the action. */
   key: string;
+  /** For the service that performs the work: the same for each attempt, and unique over all spaces and deployments. */
+  idempotency_key: string;
+  /** The id of the event whose handler has started the task. */
+  event?: string;
   space: string;
   /** Counts from 1. */
   attempt: number;
