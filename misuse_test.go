@@ -125,6 +125,7 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 		{"an action without Perform", func(p *settle.Program) {
 			settle.NewAction[int, int]("pay").Done(p, func(*settle.Tx, settle.Task[int, int]) error { return nil })
 		}, "action pay has a Done function, but nothing performs it; call its Perform"},
+		{"a read that creates a space with no name", func(p *settle.Program) { p.MadeByReads("hall", "a b") }, "made by reads"},
 		{"a version that no commit carries", func(p *settle.Program) { p.Version(strings.Repeat("2", 257)) }, "the version has 257 bytes; the limit is 256"},
 		{"a cron expression that is none", func(p *settle.Program) {
 			p.Cron("hourly", "every hour", settle.NewStream[cron.Tick]("tick"))

@@ -106,12 +106,26 @@ func (p *Program) Version(v string) *Program {
 	return p
 }
 
-// MadeByReads has a read or a watch create a space of the program, as an event does: for spaces that only derive
+// MadeByReads has a read or a watch create spaces of the program, as an event does: for spaces that only derive
 // documents from others, or fetch inputs, and that no event is ever sent to. Without it, a read of a space that does
 // not exist is answered from nothing, in memory: computations run, and no input is fetched, no job runs and nothing is
-// stored. With it, every name that a client asks for leaves a space behind for good.
-func (p *Program) MadeByReads() *Program {
-	p.p.MadeByReads = true
+// stored; a watch waits.
+//
+//	p.MadeByReads("hall")    // the space of this name, such as one with a board over others
+//	p.MadeByReads("shelf-*") // those whose names begin so
+//	p.MadeByReads()          // all of them
+//
+// Every name that matches, and that a client may read and asks for, leaves a space behind for good.
+func (p *Program) MadeByReads(spaces ...string) *Program {
+	if len(spaces) == 0 {
+		spaces = []string{"*"}
+	}
+	for _, s := range spaces {
+		if err := model.CheckNameOrPattern("space", s); err != nil {
+			return p.note(fmt.Errorf("program %s: made by reads: %w", p.Name(), err))
+		}
+	}
+	p.p.MadeByReads = append(p.p.MadeByReads, spaces...)
 	return p
 }
 

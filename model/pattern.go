@@ -28,6 +28,14 @@ func CheckPattern(what, pattern string) error {
 	return checkToken(what, prefix, MaxNameLen, "")
 }
 
+// CheckNameOrPattern returns an error unless a text is a valid name for what, or a pattern of such names.
+func CheckNameOrPattern(what, text string) error {
+	if IsPattern(text) {
+		return CheckPattern(what, text)
+	}
+	return CheckName(what, text)
+}
+
 // MatchesPattern reports whether a name matches a pattern, or is the name itself.
 func MatchesPattern(pattern, name string) bool {
 	prefix, starred := strings.CutSuffix(pattern, patternMark)

@@ -27,7 +27,7 @@ type program struct {
 func (p *program) Label() (name, version string) { return p.cfg.Name, "" }
 
 // MadeByReads is false: a space of handlers alone is not read.
-func (p *program) MadeByReads() bool { return false }
+func (p *program) MadeByReads(string) bool { return false }
 
 // LimitError returns the error of a handler that has not returned within its limit.
 func (p *program) LimitError(o *host.Overrun) error { return &limitError{o, 0} }

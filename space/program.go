@@ -18,9 +18,9 @@ type Program struct {
 	// Version distinguishes versions of the program for readers of the log: the first commit of each
 	// incarnation of a space that runs the program contains it. Optional; at most 256 bytes.
 	Version string
-	// MadeByReads has a read or a watch create a space, as an event does: its jobs run from then on, and its
-	// inputs are fetched. Without it, what does not exist is read from nothing.
-	MadeByReads bool
+	// MadeByReads has the spaces that a read or a watch creates, as an event does, by their names and by patterns: their jobs run from then on, and their
+	// inputs are fetched. Every other one that does not exist is read from nothing.
+	MadeByReads []string
 
 	handlers map[string]Handler
 	nodes    []*declaration
@@ -32,6 +32,11 @@ type Program struct {
 	limits   map[string]time.Duration
 	payloads map[string]func(model.Value) error
 	notices  []func(tx *Tx, ev *model.Event) error // see failure notices before the handler
+}
+
+// IsMadeByReads reports whether a read or a watch creates a space.
+func (p *Program) IsMadeByReads(space string) bool {
+	return slices.ContainsFunc(p.MadeByReads, func(pattern string) bool { return model.MatchesPattern(pattern, space) })
 }
 
 // Handler changes documents in answer to an event. It runs in a transaction: all of its reads and writes go

@@ -21,7 +21,7 @@ import (
 func forecast(t *testing.T, fetch *tasks.Performer) *space.Program {
 	t.Helper()
 	p := space.NewProgram("forecast")
-	p.MadeByReads = true
+	p.MadeByReads = []string{"*"}
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

@@ -301,9 +301,58 @@ func TestUnborn_AProgramMayHaveReadsCreateItsSpaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := book(t)
-		p.MadeByReads = true
+		p.MadeByReads = []string{"*"}
 		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
 		v := w.watch("s", "double")
 		w.Eventually("its document is derived", func() bool { return v.last() == "0" && w.Server.Head("s") > 0 })
+	})
+}
+
+// A program names the spaces that reads create, one by one or by a pattern. Others, such as a misspelt one, are not stored.
+func TestUnborn_AProgramNamesTheSpacesThatReadsCreate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := book(t)
+		p.MadeByReads = []string{"hall", "shelf-*"}
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p), Options: worker.Options{Idle: time.Second}}, nil)
+		var wrong []*watched
+		for _, name := range []string{"hal", "halls", "shelf", "Hall"} {
+			wrong = append(wrong, w.watch(name, "double"))
+		}
+		for _, name := range []string{"hall", "shelf-1"} {
+			v := w.watch(name, "double")
+			w.Eventually(name+" is derived", func() bool { return v.last() == "0" && w.Server.Head(name) > 0 })
+		}
+		w.Pass(time.Minute)
+		for _, name := range []string{"hal", "halls", "shelf", "Hall"} {
+			state, err := w1.Read(t.Context(), model.ReadRequest{Documents: []model.DocumentRef{{Space: name, Document: "double"}}})
+			if err != nil || w.Server.Head(name) != 0 || !strings.Contains(state[0].Stale, "made_by_reads") {
+				t.Errorf("space %s has %d commits, and its document is %+v (%v)", name, w.Server.Head(name), state, err)
+			}
+		}
+		for _, v := range wrong {
+			v.end()
+		}
+		w.Eventually("they leave memory", func() bool { return w1.Stats().Awake == 2 })
+	})
+}
+
+// A space that is watched in vain exists as soon as its program says that reads create it.
+func TestUnborn_ANewVersionMayHaveReadsCreateWhatIsWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var d registry
+		d.set(book(t), nil)
+		p := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
+		v, other := w.watch("hall", "double"), w.watch("hal", "double")
+		w.Eventually("they are in memory", func() bool { return p.Stats().Awake == 2 })
+		w.Pass(time.Second)
+		next := book(t)
+		next.MadeByReads = []string{"hall"}
+		d.deploy(next, p)
+		w.Eventually("it is derived", func() bool { return v.last() == "0" && w.Server.Head("hall") > 0 })
+		if w.Server.Head("hal") != 0 || other.last() == "0" {
+			t.Errorf("the other one has %d commits", w.Server.Head("hal"))
+		}
 	})
 }

@@ -141,7 +141,7 @@ type program struct {
 func (p program) Label() (name, version string) { return p.Name, p.Version }
 
 // MadeByReads reports whether a read or a watch creates a space.
-func (p program) MadeByReads() bool { return p.Program.MadeByReads }
+func (p program) MadeByReads(space string) bool { return p.IsMadeByReads(space) }
 
 // LimitError returns the error of code that has not returned within its limit.
 func (p program) LimitError(o *host.Overrun) error { return limitError(o) }

@@ -58,7 +58,7 @@ func (c *watchCmd) announce(ctx context.Context, io streams, b *bus.Bus) {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	if there, err := exists(ctx, b, c.Space); err == nil && !there {
-		fmt.Fprintf(io.err, "there is no space %s yet; its first event creates it\n", c.Space)
+		fmt.Fprintf(io.err, "there is no space %s yet; its first event creates it, or this watch, if its program has made_by_reads for it\n", c.Space)
 	}
 }
 

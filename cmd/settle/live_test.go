@@ -76,7 +76,7 @@ func TestGetAndWatch_WithoutAWorkerSaySo(t *testing.T) {
 	want(t, 0, "stored", "send", "alice", "add") // which waits: alice is not misspelt
 	want(t, 1, "no worker answers | spaceworker | --confirmed", "get", "alice", "double")
 	want(t, 1, "no worker answers", "watch", "alice", "double")
-	want(t, 1, "there is no space alcie yet; its first event creates it\n | no worker answers", "watch", "alcie", "double")
+	want(t, 1, "there is no space alcie yet; its first event creates it | no worker answers", "watch", "alcie", "double")
 }
 
 // output collects the output of a running command.

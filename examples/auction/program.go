@@ -79,19 +79,15 @@ var (
 	pay      = settle.NewAction[Charge, Charged]("pay")
 )
 
-// The names of a hall, which shows all lots. A space exists from an event on, so a hall has one.
-var (
-	Doors = settle.NewTrigger("doors")
-	Board = settle.NewDerived[map[string]Line]("board") // by lot
-)
+// Board is in the hall, which shows all lots, by name. It gets no events: a read or a watch creates it.
+var Board = settle.NewDerived[map[string]Line]("board")
 
 // Program returns the program of all spaces. A bid leaves at least the time extension for another one. A charge may be repeated under its key.
 func Program(extension time.Duration, charge func(ctx context.Context, key string, c Charge) (Charged, error)) *settle.Program {
-	p := settle.NewProgram("auction")
+	p := settle.NewProgram("auction").MadeByReads("hall")
 	handleLot(p, extension)
 	handleBidder(p)
 	pay.Perform(p, charge, settle.Attempts(5))
-	Doors.Handle(p, func(*settle.Tx) error { return nil })
 	Board.Compute(p, func(v *settle.View) (map[string]Line, error) {
 		board := map[string]Line{}
 		for name, l := range TheLot.Across(v, settle.All("lot-*")) {

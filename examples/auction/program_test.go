@@ -219,9 +219,6 @@ func TestNoMoneyIsLostOrPromisedTwiceWhateverIsKilled(t *testing.T) {
 		})
 	}
 	g.Wait()
-	if err := auction.Doors.Call(ctx, c.Space("hall"), settle.ID("1")); err != nil {
-		t.Fatal(err)
-	}
 	sold := map[string]auction.Line{}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

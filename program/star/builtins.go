@@ -17,7 +17,7 @@ var spaceBuiltins = builtinTable{
 	"action": func(inst *instance) builtinFunc { return inst.action }, "start_task": func(inst *instance) builtinFunc { return inst.startTask },
 	"cancel_task": func(inst *instance) builtinFunc { return inst.cancelTask }, "forget_task": func(inst *instance) builtinFunc { return inst.forgetTask },
 	"workflow": func(inst *instance) builtinFunc { return inst.workflow }, "start_workflow": func(inst *instance) builtinFunc { return inst.startWorkflow },
-	"schedule": func(inst *instance) builtinFunc { return inst.schedule },
+	"schedule": func(inst *instance) builtinFunc { return inst.schedule }, "made_by_reads": func(inst *instance) builtinFunc { return inst.madeByReads },
 	"task":     func(inst *instance) builtinFunc { return inst.task },
 	"duration": func(inst *instance) builtinFunc { return durationMillis }, "group": func(inst *instance) builtinFunc { return inst.group },
 }

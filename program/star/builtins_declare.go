@@ -135,6 +135,25 @@ func (inst *instance) cron(t *starlark.Thread, b *starlark.Builtin, args starlar
 	return starlark.None, inst.add(t, &decl{kind: "cron", id: name, job: job, expr: expr})
 }
 
+// madeByReads is made_by_reads(space...): the spaces that a read or a watch creates, by names and patterns.
+func (inst *instance) madeByReads(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	if len(args) == 0 || len(kwargs) > 0 {
+		return nil, fmt.Errorf("%s: name the spaces that a read creates: %s(\"hall\"), or of a pattern: %s(\"shelf-*\")", b.Name(), b.Name(), b.Name())
+	}
+	d := &decl{kind: "made by reads"}
+	for _, arg := range args {
+		name, is := starlark.AsString(arg)
+		if !is {
+			return nil, fmt.Errorf("%s: %s is no string; name a space, or a pattern such as \"shelf-*\"", b.Name(), arg.Type())
+		}
+		if err := model.CheckNameOrPattern("space", name); err != nil {
+			return nil, fmt.Errorf("%s: %w", b.Name(), err)
+		}
+		d.spaces = append(d.spaces, name)
+	}
+	return starlark.None, inst.add(t, d)
+}
+
 // cell is cell(name, default = None, space = "") and doc(...): the place of a document.
 func (inst *instance) cell(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name, in string

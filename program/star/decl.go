@@ -19,7 +19,7 @@ import (
 // decl is a declaration that the files have registered. Every instance of a program has the same
 // declarations, in the same order.
 type decl struct {
-	kind   string // handler, computation, effect, rows, cron, action, workflow, schedule
+	kind   string // handler, computation, effect, rows, cron, action, workflow, schedule, made by reads
 	id     string // of a handler the stream
 	pos    syntax.Position
 	fn     starlark.Callable
@@ -38,6 +38,7 @@ type decl struct {
 	graph     *workflow.Graph
 	keepRuns  int
 	scheduled *scheduled // of a schedule
+	spaces    []string   // that reads create
 }
 
 // output returns the document that a node derives, "" for none.

@@ -73,6 +73,9 @@ func (p *Program) registerDecl(d *decl, i int, prints *fingerprint.Hasher) error
 		return p.space.Action(spec)
 	case "workflow", "schedule":
 		return nil // it was added before
+	case "made by reads":
+		p.space.MadeByReads = append(p.space.MadeByReads, d.spaces...)
+		return nil
 	case "cron":
 		s, err := cron.Parse(d.expr)
 		if err != nil {

@@ -17,7 +17,7 @@ type Program interface {
 	// Label returns the name and the version of the program, for the log.
 	Label() (name, version string)
 	// MadeByReads reports whether a read or a watch creates a space, as an event does.
-	MadeByReads() bool
+	MadeByReads(space string) bool
 	// LimitError returns the error of code that has not returned within its limit.
 	LimitError(o *Overrun) error
 }

@@ -68,6 +68,10 @@ func (p *servedPartition) refreshHost(h *host) error {
 		return model.ErrNoProgram
 	case program != h.start.wanted:
 		h.start.wanted = program
+		if h.unborn.Load() && program.MadeByReads(h.space) {
+			p.begins(h) // what observes it creates it now
+			return nil
+		}
 		h.call(func() { h.change(program) })
 	}
 	return nil

@@ -23,7 +23,7 @@ import (
 // behind may have answered, so the leader decides.
 func (h *host) checkUnborn(r *replica.Replica) error {
 	cfg := h.env.cfg
-	if h.env.home == nil || cfg.WithoutGraph || r.Seq > 0 || h.start.program.MadeByReads() {
+	if h.env.home == nil || cfg.WithoutGraph || r.Seq > 0 || h.start.program.MadeByReads(h.space) {
 		return nil
 	}
 	behind, refused, err := h.isBehindRefused()
@@ -86,7 +86,7 @@ func (h *host) confirmUnstored(a *ledger.Append) {
 func (p *servedPartition) isUnborn(h *host, behind *disallowedLog) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.hosts[h.space] != h || !p.leases.onlyDocuments(h.space) {
+	if p.closed || p.hosts[h.space] != h || !p.leases.onlyDocuments(h.space) || h.start.wanted.MadeByReads(h.space) {
 		return false
 	}
 	dropped, none := h.inbox.dropRefused(p.cfg.refuses, h.start.behind)
@@ -127,7 +127,7 @@ func unbornState(a model.DocumentState, current bool) model.DocumentState {
 	return a
 }
 
-const staleUnborn = "the space does not exist: nothing was ever handled there, and its first event creates it"
+const staleUnborn = "the space does not exist: nothing was ever handled there, and its first event creates it. Send it one, or let the program say that reads create it: made_by_reads in Starlark, MadeByReads in Go"
 
 // missedCommits has the host read commits of other runtimes, or end if its space had none until now.
 func (h *host) missedCommits(read func()) {
