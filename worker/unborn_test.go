@@ -337,7 +337,7 @@ func TestUnborn_AProgramNamesTheSpacesThatReadsCreate(t *testing.T) {
 	})
 }
 
-// A space that is watched in vain exists as soon as its program says that reads create it.
+// A space that does not exist and is watched begins to exist as soon as its program says that reads create it.
 func TestUnborn_ANewVersionMayHaveReadsCreateWhatIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

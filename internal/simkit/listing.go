@@ -49,7 +49,7 @@ func (w *World) listOf(pattern string) model.Value {
 	return model.Object(names...)
 }
 
-// makes reports whether a transaction makes its space exist. What a read has computed does not, unless its program says so of the space.
+// makes reports whether a transaction makes its space exist. What a read has computed does not, unless its program names the space for that.
 func (s *Space) makes(tx *model.Tx) bool {
 	byNode := strings.HasPrefix(tx.By, "compute ") || strings.HasPrefix(tx.By, "effect ")
 	return s.program.IsMadeByReads(s.name) || tx.Receipt != nil || len(tx.Writes) > 0 && !byNode
