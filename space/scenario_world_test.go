@@ -321,6 +321,13 @@ func (a *actor) hear() {
 	a.flush()
 	a.integrate()
 	a.core.Resume()
+	switch c := ans.what.Commit; { // as a host does: what set out to own the space, or to take part, sets out again
+	case a.core.Owned() || a.core.Deposed():
+	case c.Takeover:
+		a.core.TakeOver()
+	case c.Join:
+		a.core.Attach()
+	}
 }
 
 // integrate applies the commits of other runtimes.
