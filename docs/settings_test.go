@@ -116,7 +116,7 @@ func settingsOf(cell string) (names []string) {
 // values returns a text for each option of a worker that is not its default.
 func values(t *testing.T) map[string]string {
 	t.Helper()
-	all := map[string]string{"History": "1000h0m0s", "MaxCommitBytes": "40960"}
+	all := map[string]string{"History": "1000h0m0s", "MaxCommitBytes": "40960", "CheckRuns": "7"}
 	for _, o := range options.Of(&settle.WorkerConfig{}) {
 		if all[o.Path] != "" {
 			continue

@@ -72,7 +72,7 @@ func (s *Space) connect(program *Program, confirmed *replica.Replica) {
 	s.graph = g
 	*txs = transactions{cfg: &s.cfg, graph: g, hooks: &s.hooks, jobs: &s.jobs, tasks: program.tasks, refresh: s.runner.freshen}
 	s.sizes = sizes{graph: g, most: s.cfg.MaxCommitBytes - ledger.FrameBytes}
-	s.rehearsals = rehearsals{transactions: txs}
+	s.rehearsals = rehearsals{transactions: txs, sample: uint64(s.cfg.CheckRuns)}
 	s.handling = handling{transactions: txs, program: program, sizes: &s.sizes, budgets: &s.runner.budgets, rehearsals: &s.rehearsals}
 	l := ledger.New(s.cfg.ledger(), s.handling.ledgerHost(s.runner.integrated), confirmed)
 	l.Runs(program.Version)
@@ -224,8 +224,13 @@ func (s *Space) arrived(n *node) {
 func (s *Space) LastMissed() Missed { return s.jobs.missed }
 
 // CheckSample repeats one in n runs of each computation from now on, and reports the violations as CheckIdempotency
-// does; 0 ends that. Handlers are not repeated. Nothing else depends on it.
-func (s *Space) CheckSample(n int) { s.rehearsals.sample = uint64(max(n, 0)) }
+// does; with 0, as many as Config.CheckRuns says, as from the start. Handlers are not repeated. Nothing else depends on it.
+func (s *Space) CheckSample(n int) {
+	if n <= 0 {
+		n = s.cfg.CheckRuns
+	}
+	s.rehearsals.sample = uint64(n)
+}
 
 // Observations returns the observations that have changed since the last call: those of nodes that have run
 // and have nothing left to do. gone are the ids of removed nodes. It returns none while any transaction is

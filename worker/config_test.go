@@ -35,6 +35,7 @@ func TestOptions_InvalidOnesAreRefused(t *testing.T) {
 		"RetryMax is -1ns":         {Limits: ledger.Limits{RetryMax: -1}},
 		"MaxIterations is -1":      {Budgets: space.Budgets{MaxIterations: -1}},
 		"RunBudget is 251; use 1 ": {Budgets: space.Budgets{RunBudget: 251}},
+		"CheckRuns is -1":          {Budgets: space.Budgets{CheckRuns: -1}},
 		"BackoffMin is -1ns":       {Budgets: space.Budgets{BackoffMin: -1}},
 		"BackoffMax is -1ns":       {Budgets: space.Budgets{BackoffMax: -1}},
 	} {

@@ -26,6 +26,8 @@ type core struct {
 	episode   episode
 	rounds    map[string]roundEpisode // by way round
 	load      coreLoad
+	// differing are the nodes that were found not to be idempotent and logged, since the space was loaded.
+	differing map[string]bool
 }
 
 // Performs reports whether a stream is one on which the end of an action, or a value of an input, is reported.

@@ -22,6 +22,7 @@ type tally struct {
 	changed, unchanged, incomplete, failed atomic.Uint64 // runs
 	byGate, byBudget                       atomic.Uint64 // nodes that were held back
 	retried, started                       atomic.Uint64 // attempts at events, and tasks
+	differing                              atomic.Uint64 // runs that had another result when they were repeated
 	taken, untaken                         atomic.Uint64 // offers of tasks
 	notes                                  map[space.NoteKind]*atomic.Uint64
 	pending, late                          atomic.Int64 // tasks, and spaces with a late one
@@ -52,6 +53,7 @@ func (m *tally) observe(put meters.Put) {
 	}
 	put(meters.WorkerHeldBack, meters.ByGate, int64(m.byGate.Load()))
 	put(meters.WorkerHeldBack, meters.ByBudget, int64(m.byBudget.Load()))
+	put(meters.WorkerRunsDiffering, "", int64(m.differing.Load()))
 	put(meters.WorkerEventsRetried, "", int64(m.retried.Load()))
 	put(meters.WorkerTasksStarted, "", int64(m.started.Load()))
 	put(meters.WorkerTaskOffers, meters.Taken, int64(m.taken.Load()))

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 
 	"github.com/settlehq/settle/space"
 )
@@ -39,11 +40,33 @@ func (c *Config) logConsole(ctx context.Context, i space.ConsoleInfo) {
 
 // onError receives the errors of the code of a space.
 func (c *core) onError(i space.ErrorInfo) {
+	if c.differs(&i) {
+		return
+	}
 	if f := c.engine.cfg.OnError; f != nil {
 		f(i)
 		return
 	}
 	c.engine.cfg.logError(c.tracing.spans.context(context.Background()), i)
+}
+
+// differs counts a node that is not idempotent, and reports whether it was logged before: such a node is one in each run. A check in tests reports all.
+func (c *core) differs(i *space.ErrorInfo) (again bool) {
+	if _, is := errors.AsType[*space.IdempotencyError](i.Err); !is {
+		return false
+	}
+	if t := c.engine.tally; t != nil {
+		t.differing.Add(1)
+	}
+	if c.engine.cfg.CheckIdempotency {
+		return false
+	}
+	if c.differing == nil {
+		c.differing = map[string]bool{}
+	}
+	again = c.differing[i.Node]
+	c.differing[i.Node] = true
+	return again
 }
 
 // onConsole receives the output of the code of a space.

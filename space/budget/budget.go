@@ -23,6 +23,8 @@ type Budgets struct {
 	// RunRetries is how many times a node that fails with a transient error is retried at once; default 9,
 	// negative for never.
 	RunRetries int `help:"Retries of a node that fails with a transient error; negative: none."`
+	// CheckRuns repeats one in so many runs of each computation and compares the results; default 0, none.
+	CheckRuns int `help:"Repeat one in so many runs of each computation, and report those that have another result then; 0: none."`
 }
 
 // maxRunBudget is the largest count that fits into the node's run counter.
@@ -44,6 +46,8 @@ func (b *Budgets) check() error {
 		return fmt.Errorf("MaxIterations is %d; use at least 1, or 0 for the default", b.MaxIterations)
 	case b.RunBudget < 0 || b.RunBudget > maxRunBudget:
 		return fmt.Errorf("RunBudget is %d; use 1 to %d, or 0 for the default", b.RunBudget, maxRunBudget)
+	case b.CheckRuns < 0:
+		return fmt.Errorf("CheckRuns is %d; one in so many runs is repeated, and 0 is none", b.CheckRuns)
 	case b.BackoffMin < 0:
 		return fmt.Errorf("BackoffMin is %v; use a positive duration, or 0 for the default", b.BackoffMin)
 	case b.BackoffMax < 0:

@@ -100,6 +100,7 @@ const (
 	WorkerEventsParkedAge    = "settle.worker.events.parked.age"
 	WorkerEventsWaitingAge   = "settle.worker.events.waiting.age"
 	WorkerEventsRetried      = "settle.worker.events.retried"
+	WorkerRunsDiffering      = "settle.worker.runs.differing"
 	WorkerIngressRefusals    = "settle.worker.ingress.refusals"
 	WorkerAppendsInDoubt     = "settle.worker.appends.in_doubt"
 	WorkerPassDuration       = "settle.worker.pass.duration"
@@ -212,6 +213,7 @@ var Worker = []Instrument{
 	{Name: WorkerEventsParked, Kind: Gauge, Unit: "{event}", Help: "Events whose handlers wait for documents that are not up to date, or have not arrived from another space. Of one space there is at most one."},
 	{Name: WorkerEventsParkedAge, Kind: Gauge, Unit: "s", Help: "For how long the oldest of them has waited, 0 if there is none."},
 	{Name: WorkerEventsWaitingAge, Kind: Gauge, Unit: "s", Help: "Age of the oldest event that was read from a lane and has not ended, 0 if there is none. Events that wait for a time of their own do not count."},
+	{Name: WorkerRunsDiffering, Kind: Counter, Unit: "{run}", Help: "Runs of computations, and of handlers in tests, that had another result when they were repeated, or than an earlier run that had read the same: the function is not idempotent."},
 	{Name: WorkerEventsRetried, Kind: Counter, Unit: "{attempt}", Help: "Attempts at events that have ended in an error that another attempt follows."},
 	{Name: WorkerIngressRefusals, Kind: Counter, Unit: "{event}", Help: "Events that were refused before their handler, because no rule allows them to their sender, or because of what they contain.", Attribute: reason, Values: []string{ByRule, ByContent}},
 	{Name: WorkerAppendsInDoubt, Kind: Counter, Unit: "{commit}", Help: "Commits whose acknowledgement was lost, so that the log had to be asked whether they are in it."},
