@@ -96,6 +96,7 @@ func (c *core) inspect(o InspectOptions) *Inspected {
 		c.extend(now)
 		if o.Check {
 			c.CheckSample(checkSample)
+			clear(c.differing)
 		}
 		out.Recorded = now - c.recording.since
 	}

@@ -47,7 +47,7 @@ func (b *Budgets) check() error {
 	case b.RunBudget < 0 || b.RunBudget > maxRunBudget:
 		return fmt.Errorf("RunBudget is %d; use 1 to %d, or 0 for the default", b.RunBudget, maxRunBudget)
 	case b.CheckRuns < 0:
-		return fmt.Errorf("CheckRuns is %d; one in so many runs is repeated, and 0 is none", b.CheckRuns)
+		return fmt.Errorf("CheckRuns is %d; use a positive number, of which one run each is repeated, or 0 for none", b.CheckRuns)
 	case b.BackoffMin < 0:
 		return fmt.Errorf("BackoffMin is %v; use a positive duration, or 0 for the default", b.BackoffMin)
 	case b.BackoffMax < 0:

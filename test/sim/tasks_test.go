@@ -237,7 +237,7 @@ func (f *fold) task(action, key string) space.Task {
 }
 
 func (o *oracle) StartTask(action, key string, in any, _ ...space.TaskOption) {
-	o.Set(action, map[string]any{"state": string(space.TaskPending), "n": 1, "in": in}, space.PathOfTask(key)...)
+	o.Set(action, map[string]any{"state": string(space.TaskPending), "n": 1, "in": in, "event": o.event.ID}, space.PathOfTask(key)...)
 }
 
 func (o *oracle) CancelTask(action, key string) bool {
@@ -247,6 +247,7 @@ func (o *oracle) CancelTask(action, key string) bool {
 		return false
 	}
 	o.Set(action, string(space.TaskCancelled), append(path, "state")...)
+	o.Delete(action, append(path, "event")...)
 	o.Set(action, o.now, append(path, "at")...)
 	return true
 }
