@@ -50,6 +50,9 @@ type Figures struct {
 	// of all of them.
 	Unsettled      []Unsettled `json:"unsettled,omitzero"`
 	UnsettledCount int         `json:"unsettled_count,omitzero"`
+	// Differing are the nodes that were found not to be idempotent, those of most spaces first, at most 20; DifferingCount is the number of all of them.
+	Differing      []Differing `json:"differing,omitzero"`
+	DifferingCount int         `json:"differing_count,omitzero"`
 	// Failing are the actions whose tasks fail, those that have failed last first, at most 20; FailingCount is the number of all of them.
 	Failing      []FailingAction `json:"failing,omitzero"`
 	FailingCount int             `json:"failing_count,omitzero"`

@@ -59,6 +59,17 @@ type FailingAction struct {
 	At    time.Time `json:"at"`
 }
 
+// Differing is a node that is not idempotent: two runs that have read the same had different results.
+type Differing struct {
+	Node string `json:"node"`
+	// Spaces is in how many spaces of the worker that was found, Space is the first of them by name, and Text says what has differed there.
+	Spaces int    `json:"spaces"`
+	Space  string `json:"space"`
+	Text   string `json:"text"`
+	// Since is when it was first found.
+	Since time.Time `json:"since"`
+}
+
 // Unsettled is a space in which nodes do not converge: they change what they read, directly or through each other.
 type Unsettled struct {
 	Space string `json:"space"`

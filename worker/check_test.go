@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -66,6 +67,9 @@ func TestCheck_ARunningSpaceIsCheckedForASampleOfItsRuns(t *testing.T) {
 		send()
 		if w.Log.Count("WARN node space=s node=dice") != 1 || w.Log.Count(repeated) != 1 || w.Log.Count(compared) != 1 {
 			t.Errorf("after a question:\n%s", w.Log)
+		}
+		if f := p.Worker.Figures().Differing; len(f) != 2 || f[0].Node != "dice" || f[0].Space != "s" || f[0].Spaces != 1 || !strings.Contains(f[1].Text, compared) {
+			t.Errorf("its figures have %+v", f)
 		}
 		ask()
 		send()

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 
 	"github.com/settlehq/settle/space"
 )
@@ -48,25 +47,6 @@ func (c *core) onError(i space.ErrorInfo) {
 		return
 	}
 	c.engine.cfg.logError(c.tracing.spans.context(context.Background()), i)
-}
-
-// differs counts a node that is not idempotent, and reports whether it was logged before: such a node is one in each run. A check in tests reports all.
-func (c *core) differs(i *space.ErrorInfo) (again bool) {
-	if _, is := errors.AsType[*space.IdempotencyError](i.Err); !is {
-		return false
-	}
-	if t := c.engine.tally; t != nil {
-		t.differing.Add(1)
-	}
-	if c.engine.cfg.CheckIdempotency {
-		return false
-	}
-	if c.differing == nil {
-		c.differing = map[string]bool{}
-	}
-	again = c.differing[i.Node]
-	c.differing[i.Node] = true
-	return again
 }
 
 // onConsole receives the output of the code of a space.

@@ -58,6 +58,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	w.OnLimits(e.limits.Changed)
 	w.AddFigures(e.unsettled.describe)
 	w.AddFigures(e.failing.describe)
+	w.AddFigures(e.differing.describe)
 	if e.offers != nil {
 		w.AddFigures(e.offers.Describe)
 	}
@@ -80,6 +81,7 @@ type engine struct {
 	tally *tally
 	// unsettled are the spaces in which nodes do not converge.
 	unsettled unsettled
+	differing differing
 	// failing are the actions whose tasks fail.
 	failing failing
 	// performing limits the concurrent attempts at tasks; nil in an attachment.

@@ -76,6 +76,7 @@ const (
 	CheckStuck       = "stuck spaces"
 	CheckGivenUp     = "given up"
 	CheckConvergence = "convergence"
+	CheckIdempotency = "idempotency"
 	CheckBacklog     = "backlog"
 	CheckTimers      = "timers"
 	CheckTasks       = "tasks"

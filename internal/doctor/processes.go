@@ -34,6 +34,7 @@ func (j *judge) processes() {
 	j.stuck()
 	j.givenUp()
 	j.convergence()
+	j.idempotency()
 	j.backlog()
 	j.timers()
 	j.tasks()
@@ -294,6 +295,33 @@ func (j *judge) convergence() {
 		j.bad(Warning, CheckConvergence, fmt.Sprintf("%d more spaces do not converge", found-maxNamed), "See above.", "See above.")
 	case found == 0:
 		j.ok(CheckConvergence, "no computations that run again and again, for longer than %v", unsettledWarning)
+	}
+}
+
+// idempotency reports nodes that were found to have another result when they were repeated. There is no good news: it is not always looked for.
+func (j *judge) idempotency() {
+	found := 0
+	for i := range j.fleet.Workers {
+		m := &j.fleet.Workers[i]
+		if m.Figures == nil {
+			continue
+		}
+		for k := range m.Figures.Differing {
+			d := &m.Figures.Differing[k]
+			if found++; found > maxNamed {
+				continue
+			}
+			where := "space " + d.Space
+			if d.Spaces > 1 {
+				where += fmt.Sprintf(" and %d more", d.Spaces-1)
+			}
+			j.bad(Warning, CheckIdempotency, fmt.Sprintf("%s, on %s: %s", where, m.ID, d.Text),
+				"A run may be repeated, and skipped if nothing has changed that it reads: what follows from chance, a clock or a variable outside of documents is another value on another worker.",
+				"Let the function depend on what it reads alone. `settle why "+d.Space+" "+d.Node+" --check` compares its runs; the finding ends when the space is loaded again.")
+		}
+	}
+	if found > maxNamed {
+		j.bad(Warning, CheckIdempotency, fmt.Sprintf("%d more nodes are not idempotent", found-maxNamed), "See above.", "See above.")
 	}
 }
 

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,8 @@ var fleets = []struct {
 		f.Workers[0].Figures.Unsettled = []status.Unsettled{{Space: "north", Nodes: []string{"x"}, Count: 1, Through: []string{"north/x", "south/y"}, Since: noon.Add(-time.Minute)}}
 	}, Warning, "! convergence over several spaces, as w1 reports, for 1m0s: north/x -> south/y -> north/x A derived|`settle history north x` shows", "again and again, for longer"},
 	{"those whose way round is not known", unsettled(time.Minute), Warning, "on w1, for 1m0s: a, b Each run", ""},
+	{"a computation that is not idempotent", differing(1, 1), Warning, "! idempotency space hall, on w1: node dice0 is not idempotent: dice: 1, then 2 A run may be repeated|`settle why hall dice0 --check`", "and 0 more"},
+	{"many that are not", differing(7, 3), Warning, "! idempotency space hall and 2 more, on w1: node dice0 is|2 more nodes are not idempotent", "dice5"},
 	{"those that have just begun", unsettled(9 * time.Second), OK, "✓ convergence no computations that run again and again", "space turn"},
 	{"a backlog", func(f *fleet.Fleet) { f.Partitions[1].Events, f.Partitions[1].Oldest = 120_003, noon.Add(-time.Hour) }, Warning, "partition 1: 120003 events since the first that is not known to be handled, 1h0m0s ago|add workers, or send less", "partition 0:"},
 	{"a backlog that is mostly of one space", func(f *fleet.Fleet) {
@@ -342,5 +345,17 @@ func TestRewinds_AreSaidAsTheyAreNoted(t *testing.T) {
 func unsettled(age time.Duration, way ...string) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Unsettled = []status.Unsettled{{Space: "turn", Nodes: []string{"a", "b"}, Count: 2, Way: way, Since: noon.Add(-age)}}
+	}
+}
+
+// differing makes w1 report nodes that are not idempotent, each in so many spaces.
+func differing(nodes, spaces int) func(*fleet.Fleet) {
+	return func(f *fleet.Fleet) {
+		for i := range nodes {
+			node := fmt.Sprint("dice", i)
+			f.Workers[0].Figures.Differing = append(f.Workers[0].Figures.Differing, status.Differing{
+				Node: node, Spaces: spaces, Space: "hall", Text: "node " + node + " is not idempotent: dice: 1, then 2", Since: noon,
+			})
+		}
 	}
 }
