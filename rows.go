@@ -78,11 +78,13 @@ type rows[T any] struct {
 }
 
 func newRows[T any](what, doc string) rows[T] {
-	return rows[T]{all: newPlace[map[string]T](what, doc), row: codecOf[T](what + " " + doc)}
+	r := rows[T]{all: newPlace[map[string]T](what, doc), row: codecOf[T](what + " " + doc)}
+	r.all.form.rows = true
+	return r
 }
 
 func (r rows[T]) at(key string) place[T] {
-	return place[T]{space: r.all.space, doc: r.all.doc, path: model.Path{key}, codec: r.row}
+	return place[T]{space: r.all.space, doc: r.all.doc, path: model.Path{key}, codec: r.row, form: r.all.form}
 }
 
 // Name returns the name of the document.

@@ -26,6 +26,12 @@ func (h *Tx) GetShallow(doc string, path ...string) model.Value {
 // the previous output.
 func (h *Tx) Peek(doc string, path ...string) model.Value { return h.open().peek(doc, path...) }
 
+// StoredVersion returns the version of the form of the object at a path (see model.VersionKey), 1 if there is none. It creates no
+// dependency: a run that has read a document before a later version was written has read the earlier one.
+func (h *Tx) StoredVersion(doc string, path ...string) int {
+	return model.VersionOf(h.open().read("", doc, path, readNothing))
+}
+
 // Link reads the link at a path itself, without following it; false if there is none. A link that was found
 // in another space, through links on the way, names that space.
 func (h *Tx) Link(doc string, path ...string) (model.Link, bool) {
