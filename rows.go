@@ -141,6 +141,9 @@ func (r rows[T]) All(from Reader) iter.Seq2[string, T] {
 // none.
 func (r rows[T]) Decode(v Value) (map[string]T, error) { return r.all.Decode(v) }
 
+// Within decodes the rows that a document has; see Cell.Within.
+func (r rows[T]) Within(doc Value) (map[string]T, error) { return r.all.Within(doc) }
+
 // Fetch returns all rows, brought up to date; none if the document does not exist. Its errors are those of
 // Cell.Fetch.
 func (r rows[T]) Fetch(ctx context.Context, from Space) (map[string]T, error) {

@@ -314,3 +314,19 @@ func TestVersion_AComputationIsRunByTheWorkerThatKnowsTheVersion(t *testing.T) {
 	w.Restart()
 	settletest.Expect(w.Space("x"), first, "Bo")
 }
+
+// A test watches a part as a client does.
+func TestVersion_TestsWatchThePresentForm(t *testing.T) {
+	v := versions()
+	s := settletest.New(t, v.program()).Space("x")
+	s.Set("person", stored1)
+	names, rows := settletest.Watch(s, settle.Field[[]string](v.person, "names")), settletest.Watch(s, v.people)
+	s.Set("person", map[string]any{"name": "Bo Lee"})
+	s.Set("people", map[string]any{"a": stored2})
+	if got := names.Values(); !reflect.DeepEqual(got, [][]string{{"Ann", "Lee"}, {"Bo", "Lee"}}) {
+		t.Errorf("a part was watched as %v", got)
+	}
+	if got := rows.Last(); !reflect.DeepEqual(got, map[string]nameV3{"a": ann}) {
+		t.Errorf("rows were watched as %v", got)
+	}
+}

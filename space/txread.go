@@ -27,9 +27,10 @@ func (h *Tx) GetShallow(doc string, path ...string) model.Value {
 func (h *Tx) Peek(doc string, path ...string) model.Value { return h.open().peek(doc, path...) }
 
 // StoredVersion returns the version of the form of the object at a path (see model.VersionKey), 1 if there is none. It creates no
-// dependency: a run that has read a document before a later version was written has read the earlier one.
-func (h *Tx) StoredVersion(doc string, path ...string) int {
-	return model.VersionOf(h.open().read("", doc, path, readNothing))
+// dependency: a run that has read a document before a later version was written has read the earlier one. space is "" for a document of this
+// space; one of another space must have been read before.
+func (h *Tx) StoredVersion(space, doc string, path ...string) int {
+	return model.VersionOf(h.open().read(space, doc, path, readNothing))
 }
 
 // Link reads the link at a path itself, without following it; false if there is none. A link that was found
