@@ -28,7 +28,8 @@ type instance struct {
 	cells    []string // the documents of the own space that were named while the program was loaded
 	// forms are the versions of documents of the own space that the file has named, nil for version 1.
 	forms map[string]*value.Form
-	test  *testRun // nil for an instance of a program
+	steps []starlark.Callable // the functions that upgrade them
+	test  *testRun            // nil for an instance of a program
 	// load executes another file; nil once the program is loaded.
 	load func(t *starlark.Thread, name string) (starlark.StringDict, error)
 }
@@ -163,5 +164,5 @@ func (inst *instance) functions() (all []starlark.Callable) {
 			all = append(all, d.fn)
 		}
 	}
-	return all
+	return append(all, inst.steps...)
 }

@@ -103,7 +103,7 @@ func (x *Place) stored(tx Documents, how way, path model.Path) model.Value {
 func (x *Place) value(tx Documents, how way) model.Value {
 	if x.Form == nil {
 		v := x.stored(tx, how, x.Path)
-		if x.outdated(tx) {
+		if !x.Stored && x.outdated(tx) {
 			return model.Value{}
 		}
 		return v

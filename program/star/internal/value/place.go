@@ -31,6 +31,7 @@ type Place struct {
 	ByDefault   model.Value
 	DocDefault  model.Value
 	Form        *Form // nil for version 1
+	Stored      bool  // it is read as it is stored, whatever its version, as expect in a test does
 	DefaultSize int   // how many values the default has, inner ones included
 	// remembers is set on places that live as long as the instance; children are the places inside that
 	// were named.
@@ -82,7 +83,7 @@ func (x *Place) Child(step string) *Place {
 	if k := x.Children[step]; k != nil {
 		return k
 	}
-	k := &Place{Cur: x.Cur, Space: x.Space, Doc: x.Doc, DocDefault: x.DocDefault, Form: x.Form}
+	k := &Place{Cur: x.Cur, Space: x.Space, Doc: x.Doc, DocDefault: x.DocDefault, Form: x.Form, Stored: x.Stored}
 	k.Path = append(x.Path[:len(x.Path):len(x.Path)], step)
 	if x.ByDefault.Kind() == model.KindObject {
 		k.ByDefault = x.ByDefault.Get(step)

@@ -19,7 +19,7 @@ type Run struct {
 	// Name names the node, handler or test that runs, for errors.
 	Name func() string
 	// Handles is true in a handler, which may write every document of its space.
-	Handles  bool
+	Handles bool
 	// Upgrades is set while the run upgrades a document.
 	Upgrades bool
 	upgraded []upgraded
