@@ -115,7 +115,7 @@ func TestForms_OlderDocumentsAreUpgraded(t *testing.T) {
 func TestForms_AnEventWaitsForTheVersion(t *testing.T) {
 	for name, do := range map[string]string{
 		"read": "person.get()", "part": "person.first", "write": "person.set({})", "writePart": "person.set({})", "delete": "person.delete()",
-		"keys": "person.keys()", "without": "[cell(\"other\").get(), reject(\"no\", \"no\")] if person.first else reject(\"no\", \"no\")",
+		"exists": "person.exists()", "keys": "person.keys()", "without": "[cell(\"other\").get(), reject(\"no\", \"no\")] if person.first else reject(\"no\", \"no\")",
 	} {
 		src := source(`person = cell("person", version = 2, upgrades = [lambda old: old])
 handle("do", lambda e: `+do+`)
