@@ -118,7 +118,7 @@ func (h *handling) callHandler(tx *transaction, ev *model.Event) (*model.Receipt
 		given = new(h.handed)
 	}
 	v, err := callHandler(f, tx, &h.handed)
-	if newer := (*model.NewerError)(nil); err == nil || errors.As(tx.err, &newer) {
+	if tx.err != nil && (err == nil || rejectionOf(tx.err) == ByVersion) {
 		err = tx.err // a handler that goes on knows nothing of the document, and its answer is void
 	}
 	if err != nil {

@@ -108,11 +108,11 @@ func (c *Chain) Upgrade(place fmt.Stringer, v model.Value) (model.Value, error) 
 
 // Stamp returns a value of the chain's version as it is stored. Only objects can have a version.
 func (c *Chain) Stamp(v model.Value) (model.Value, error) {
-	if err := check(v); err != nil && (c != nil || v.Kind() == model.KindObject) {
-		return v, err
-	}
 	if c == nil {
-		return v, nil
+		return v, unreserved(v)
+	}
+	if err := check(v); err != nil {
+		return v, err
 	}
 	return v.Set(model.Path{model.VersionKey}, model.Int(int64(c.version)))
 }
@@ -122,12 +122,18 @@ func check(v model.Value) error {
 	switch {
 	case v.Kind() != model.KindObject:
 		return fmt.Errorf("a document with a version is an object; this is of kind %s", v.Kind())
-	case !v.Get(model.VersionKey).IsAbsent():
-		return fmt.Errorf("the key %s is reserved for the version of a document", model.VersionKey)
 	case v.IsLink():
 		return errors.New("a document with a version cannot be a link")
 	}
-	return nil
+	return unreserved(v)
+}
+
+// unreserved returns an error for a value that has a version although the program has not given it one.
+func unreserved(v model.Value) error {
+	if v.Get(model.VersionKey).IsAbsent() {
+		return nil
+	}
+	return fmt.Errorf("the key %s is reserved for the version of a document", model.VersionKey)
 }
 
 // without returns v without the key of its version.
