@@ -53,7 +53,11 @@ func (c Cell[T]) In(space string) Cell[T] {
 
 // Set writes the value. Writing a value equal to the present one is not a change.
 func (c Cell[T]) Set(w Writer, v T) {
-	if val, ok := c.encode(w, v); ok {
+	val, ok := c.encode(w, v)
+	if ok {
+		val, ok = c.stamped(w, val)
+	}
+	if ok && c.prepare(w, false) {
 		w.Set(c.doc, val, c.path...)
 	}
 }
@@ -67,7 +71,7 @@ func (c Cell[T]) Update(w Writer, change func(*T)) {
 
 // Delete removes the value.
 func (c Cell[T]) Delete(w Writer) {
-	if c.own(w) {
+	if c.prepare(w, true) {
 		w.Delete(c.doc, c.path...)
 	}
 }
@@ -78,6 +82,7 @@ type place[T any] struct {
 	path       model.Path
 	codec      *codec.Codec[T]
 	or         Value // read where there is no value
+	form       form
 }
 
 func newPlace[T any](what, doc string) place[T] {
@@ -102,7 +107,7 @@ func part[F, T any](of place[T], path []string) place[F] {
 	if err != nil {
 		must(fmt.Errorf("%s: %w", what, err))
 	}
-	return place[F]{space: of.space, doc: of.doc, path: slices.Concat(of.path, path), codec: codecOf[F](what)}
+	return place[F]{space: of.space, doc: of.doc, path: slices.Concat(of.path, path), codec: codecOf[F](what), form: of.form}
 }
 
 func must(err error) {
@@ -157,7 +162,10 @@ func (p place[T]) Exists(r Reader) bool {
 	if p.elsewhere(r) || isLink[T]() {
 		return !p.read(r).IsAbsent()
 	}
-	return !r.GetShallow(p.doc, p.path...).IsAbsent()
+	if _, rest := p.unit(); len(rest) == 0 {
+		return !r.GetShallow(p.doc, p.path...).IsAbsent()
+	}
+	return !p.shallow(r).IsAbsent()
 }
 
 // Peek reads the value in this space without a dependency: the node does not run again because of
@@ -178,9 +186,21 @@ func (p place[T]) Ref() Ref[T] {
 	return Ref[T]{model.Link{Space: p.space, Doc: p.doc, Path: p.path}}
 }
 
-// Decode decodes a value of this location into a T, as Get does: an absent value yields the value
-// of Or or the zero value. Use it for values obtained elsewhere, such as from Space.GetCurrent.
+// Decode decodes a stored value of this location into a T, as Get does: an absent value yields the value
+// of Or or the zero value. Use it for values obtained elsewhere, such as from Space.GetCurrent; for a part of a
+// document with a Version, use Within.
 func (p place[T]) Decode(v Value) (t T, err error) {
+	if len(p.path) <= p.form.depth() {
+		v, err = p.upgraded(v)
+	}
+	if err != nil {
+		return t, fmt.Errorf("read %w", err)
+	}
+	return p.decoded(v)
+}
+
+// decoded is Decode for a value in its present form.
+func (p place[T]) decoded(v Value) (t T, err error) {
 	if v.IsAbsent() {
 		return p.instead(), nil
 	}
@@ -197,7 +217,19 @@ func (p place[T]) String() string {
 
 func (p place[T]) elsewhere(r Reader) bool { return p.space != "" && p.space != r.Space() }
 
-func (p place[T]) read(r Reader) Value {
+func (p place[T]) storedAt(r Reader, path model.Path) Value {
+	if p.elsewhere(r) {
+		return r.GetFrom(p.space, p.doc, path...)
+	}
+	return r.Get(p.doc, path...)
+}
+
+func (p place[T]) shallowStored(r Reader) Value { return r.GetShallow(p.doc, p.path...) }
+
+func (p place[T]) peekAt(r Reader, path model.Path) Value { return r.Peek(p.doc, path...) }
+
+// stored reads the value as it is stored.
+func (p place[T]) stored(r Reader) Value {
 	switch {
 	case isLink[T]():
 		return p.link(r)
@@ -207,7 +239,7 @@ func (p place[T]) read(r Reader) Value {
 	return r.Get(p.doc, p.path...)
 }
 
-func (p place[T]) peek(r Reader) Value {
+func (p place[T]) peekStored(r Reader) Value {
 	if isLink[T]() {
 		return p.member(r, func(path ...string) Value { return r.Peek(p.doc, path...) })
 	}
@@ -247,7 +279,7 @@ func (p place[T]) decode(r Reader, v Value) (t T, ok bool) {
 	if v.IsAbsent() {
 		return t, false
 	}
-	t, err := p.Decode(v)
+	t, err := p.decoded(v)
 	if err != nil {
 		r.Fail(err)
 	}
@@ -291,11 +323,15 @@ func (p place[T]) Fetch(ctx context.Context, from Space) (t T, err error) {
 	if !now.Current {
 		return t, fmt.Errorf("%s of space %s is not up to date: %s", p.doc, from.name, now.Reason)
 	}
-	at := now.Value.At(p.path)
-	if p.space = from.name; at.IsAbsent() && p.or.IsAbsent() {
+	p.space = from.name
+	at, err := p.within(now.Value)
+	switch {
+	case err != nil:
+		return t, fmt.Errorf("fetch %w", err)
+	case at.IsAbsent() && p.or.IsAbsent():
 		return t, fmt.Errorf("fetch %s: %w", p, ErrNotFound)
 	}
-	return p.Decode(at)
+	return p.decoded(at)
 }
 
 // Watch observes the value: the loop receives the present value, then every change, until ctx ends. A
@@ -312,11 +348,14 @@ func (p place[T]) updates(document iter.Seq2[Update[Value], error]) iter.Seq2[Up
 		at, value := Value{}, p.instead()
 		var last Update[T] // its status is the last that was received
 		for u, err := range document {
-			next := u.Value.At(p.path)
-			changed := u.Changed && !model.Equal(next, at)
+			next := at
+			if err == nil {
+				next, err = p.within(u.Value)
+			}
+			changed := err == nil && u.Changed && !model.Equal(next, at)
 			if changed {
 				at = next
-				value, err = p.Decode(at)
+				value, err = p.decoded(at)
 			}
 			if err != nil {
 				yield(Update[T]{}, err)

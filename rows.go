@@ -78,11 +78,13 @@ type rows[T any] struct {
 }
 
 func newRows[T any](what, doc string) rows[T] {
-	return rows[T]{all: newPlace[map[string]T](what, doc), row: codecOf[T](what + " " + doc)}
+	r := rows[T]{all: newPlace[map[string]T](what, doc), row: codecOf[T](what + " " + doc)}
+	r.all.form.rows = true
+	return r
 }
 
 func (r rows[T]) at(key string) place[T] {
-	return place[T]{space: r.all.space, doc: r.all.doc, path: model.Path{key}, codec: r.row}
+	return place[T]{space: r.all.space, doc: r.all.doc, path: model.Path{key}, codec: r.row, form: r.all.form}
 }
 
 // Name returns the name of the document.
@@ -138,6 +140,9 @@ func (r rows[T]) All(from Reader) iter.Seq2[string, T] {
 // Decode decodes the document's value into rows by key, as Cell.Decode does; an absent value has
 // none.
 func (r rows[T]) Decode(v Value) (map[string]T, error) { return r.all.Decode(v) }
+
+// Within decodes the rows that a document has; see Cell.Within.
+func (r rows[T]) Within(doc Value) (map[string]T, error) { return r.all.Within(doc) }
 
 // Fetch returns all rows, brought up to date; none if the document does not exist. Its errors are those of
 // Cell.Fetch.

@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/codec"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/upgrade"
 )
 
 // Collection is the documents of a space whose names begin with a prefix, each with a value of type T. Like a settle.Cell it is a name and
@@ -24,6 +25,7 @@ import (
 type Collection[T any] struct {
 	prefix string
 	codec  *codec.Codec[T]
+	chain  *upgrade.Chain
 }
 
 // New returns the collection of a prefix. It panics if the prefix is not valid in a name, or begins with '-', or if T cannot be encoded.
@@ -39,7 +41,17 @@ func New[T any](prefix string) Collection[T] {
 	if err != nil {
 		panic("collection: " + err.Error())
 	}
-	return Collection[T]{prefix, c}
+	return Collection[T]{prefix: prefix, codec: c}
+}
+
+// Version returns the collection with a version of its elements' form, and the steps from older ones; see settle.Cell.Version.
+func (c Collection[T]) Version(version int, steps ...upgrade.Step) Collection[T] {
+	chain, err := upgrade.New(version, steps...)
+	if err != nil {
+		panic(fmt.Sprintf("collection %s: %v", c.prefix, err))
+	}
+	c.chain = chain
+	return c
 }
 
 // Name returns the name of the document of a key.
@@ -72,11 +84,16 @@ func (c Collection[T]) Exists(r settle.Reader, key string) bool {
 // Set writes the value of a key.
 func (c Collection[T]) Set(w settle.Writer, key string, t T) {
 	v, err := c.codec.Encode(t)
+	if err == nil {
+		v, err = c.chain.Stamp(v)
+	}
 	if err != nil {
 		w.Fail(fmt.Errorf("write %s: %w", c.Name(key), err))
 		return
 	}
-	w.Set(c.Name(key), v)
+	if c.knows(w, key) {
+		w.Set(c.Name(key), v)
+	}
 }
 
 // Update reads the value of a key, calls change on it, and writes it.
@@ -87,7 +104,20 @@ func (c Collection[T]) Update(w settle.Writer, key string, change func(*T)) {
 }
 
 // Delete removes a key.
-func (c Collection[T]) Delete(w settle.Writer, key string) { w.Delete(c.Name(key)) }
+func (c Collection[T]) Delete(w settle.Writer, key string) {
+	if c.knows(w, key) {
+		w.Delete(c.Name(key))
+	}
+}
+
+// knows fails the transaction if it would replace an element of a later version.
+func (c Collection[T]) knows(w settle.Writer, key string) bool {
+	n := model.VersionOf(w.Peek(c.Name(key)))
+	if n > c.chain.Version() {
+		w.Fail(&model.NewerError{Place: c.Name(key), Version: n, Known: c.chain.Version()})
+	}
+	return n <= c.chain.Version()
+}
 
 // Keys returns the keys, in order. It depends on which there are, and not on their values.
 func (c Collection[T]) Keys(r settle.Reader, page ...model.Page) []string {
@@ -139,9 +169,12 @@ func (c Collection[T]) Fetch(ctx context.Context, from settle.Space, page ...mod
 	return all, nil
 }
 
-func (c Collection[T]) decode(key string, v model.Value) (T, error) {
-	t, err := c.codec.Decode(v)
+func (c Collection[T]) decode(key string, v model.Value) (t T, err error) {
+	v, err = c.chain.Upgrade(model.Path{c.Name(key)}, v)
 	if err != nil {
+		return t, fmt.Errorf("read %w", err)
+	}
+	if t, err = c.codec.Decode(v); err != nil {
 		err = fmt.Errorf("read %s: %w", c.Name(key), err)
 	}
 	return t, err

@@ -23,9 +23,10 @@ type Attempt struct {
 	Draft
 	Receipt *model.Receipt
 	// Err is the error that the event ends in, nil if it is handled, cancelled or refused. MayPass is set if
-	// another attempt may succeed.
+	// another attempt may succeed, and Endless if there is one however many have failed.
 	Err     error
 	MayPass bool
+	Endless bool
 	// Waits is set if the attempt has no result, because documents that it needs are missing or not up to
 	// date.
 	Waits bool

@@ -31,7 +31,7 @@ const (
 //	may have ended a process     the log gets a record of the attempt first, or it fails
 //	else                         its handler is called:
 //	    lacks documents            the attempt is abandoned without a trace
-//	    has a transient error      it is retried later, within a budget
+//	    has a transient error      it is retried later, within a budget or without an end
 //	    else                       it ends in a receipt, and the lane advances
 //	an end without room          it is attempted again in the next commit
 //	an end too large to commit   it fails
@@ -129,7 +129,7 @@ func (l *Ledger) attempt(ev *model.Event) Progress {
 	if a.Err == nil {
 		return l.end(a)
 	}
-	again := a.MayPass && l.head.failures+1 < l.cfg.EventRetries
+	again := a.MayPass && (a.Endless || l.head.failures+1 < l.cfg.EventRetries)
 	l.host.Failed(a, l.head.failures+1, again)
 	if again {
 		l.head.failed(ev, a.Err)

@@ -195,12 +195,12 @@ func (w *Watched[T]) Values() []T {
 	var out []T
 	var last settle.Value
 	for i, v := range w.w.Values() {
-		at := v.At(w.place.Address().Path)
-		if i > 0 && equal(at, last) {
+		at, t := v.At(w.place.Address().Path), w.decode(v)
+		if i > 0 && equal(at, last) && reflect.DeepEqual(t, out[len(out)-1]) {
 			continue
 		}
 		last = at
-		out = append(out, w.decode(at))
+		out = append(out, t)
 	}
 	return out
 }
@@ -209,12 +209,22 @@ func (w *Watched[T]) Values() []T {
 func (w *Watched[T]) Last() T {
 	w.s.w.t.Helper()
 	all := w.w.Values()
-	return w.decode(all[len(all)-1].At(w.place.Address().Path))
+	return w.decode(all[len(all)-1])
 }
 
-func (w *Watched[T]) decode(v settle.Value) T {
+// decode decodes the value of the place in its document.
+func (w *Watched[T]) decode(doc settle.Value) T {
 	w.s.w.t.Helper()
-	t, err := w.place.Decode(v)
+	if p, ok := w.place.(interface {
+		Within(doc settle.Value) (T, error)
+	}); ok {
+		t, err := p.Within(doc)
+		if err != nil {
+			w.s.Fail(err)
+		}
+		return t
+	}
+	t, err := w.place.Decode(doc.At(w.place.Address().Path))
 	if err != nil {
 		w.s.Fail(err)
 	}

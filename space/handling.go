@@ -89,14 +89,15 @@ func (h *handling) attempt(ev *model.Event) *ledger.Attempt {
 	tx := h.begin(nil)
 	h.inv.attempt()
 	a := &tx.attempt
-	a.Event, a.Trace, a.MayPass = ev, trace, false
+	a.Event, a.Trace, a.MayPass, a.Endless = ev, trace, false, false
 	a.Receipt, a.Err = h.callHandler(tx, ev)
 	if late := h.cfg.Guard.returned(true); late != nil {
 		tx.drop()
 		a.Receipt, a.Err = receipts.Failed(ev, late), late
 	}
 	if a.Waits = tx.stale != nil || tx.missing != nil; !a.Waits && a.Err != nil {
-		a.MayPass = rejectionOf(a.Err).consequences().handler == thenAgainWithinBudget
+		then := rejectionOf(a.Err).consequences().handler
+		a.MayPass, a.Endless = then == thenAgainWithinBudget || then == thenAgain, then == thenAgain
 	}
 	return a
 }
@@ -117,12 +118,12 @@ func (h *handling) callHandler(tx *transaction, ev *model.Event) (*model.Receipt
 		given = new(h.handed)
 	}
 	v, err := callHandler(f, tx, &h.handed)
-	if err == nil {
-		err = tx.err
+	if tx.err != nil && (err == nil || rejectionOf(tx.err) == ByVersion) {
+		err = tx.err // a handler that goes on knows nothing of the document, and its answer is void
 	}
 	if err != nil {
 		tx.drop()
-		if no := (*receipts.Rejection)(nil); errors.As(err, &no) && !isTransient(err) {
+		if no := (*receipts.Rejection)(nil); errors.As(err, &no) && rejectionOf(err) == ByHandler {
 			return receipts.Rejected(ev, no), nil
 		}
 		return receipts.Failed(ev, err), err
@@ -136,7 +137,7 @@ func (h *handling) callHandler(tx *transaction, ev *model.Event) (*model.Receipt
 func (h *handling) unhandled(ev *model.Event, rc *model.Receipt) *ledger.Attempt {
 	tx := h.begin(nil)
 	a := &tx.attempt
-	a.Event, a.Trace, a.Receipt, a.Err, a.MayPass, a.Waits = ev, ev.Trace, rc, nil, false, false
+	a.Event, a.Trace, a.Receipt, a.Err, a.MayPass, a.Endless, a.Waits = ev, ev.Trace, rc, nil, false, false, false
 	if key := CancelKey(ev.Stream, ev.ID); rc.Outcome == model.Cancelled && !h.ledger.Value(CancelDoc).Get(key).IsAbsent() {
 		tx.delete(CancelDoc, key)
 		if tx.err != nil { // a program that derives a document of this name keeps the mark

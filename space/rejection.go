@@ -25,6 +25,9 @@ const (
 	ByTransientError
 	// ByHandler: the handler has declined the event (see receipts.Rejection).
 	ByHandler
+	// ByVersion: the handler or node met a document that a later version of its program has written (see
+	// model.NewerError).
+	ByVersion
 	// ByError: the function returned another error, or panicked.
 	ByError
 
@@ -32,7 +35,7 @@ const (
 )
 
 func (r Rejection) String() string {
-	return [rejectionCount]string{"", "conflict", "receipt exists", "origin failed", "refused by rule", "transient error", "rejected by its handler", "error"}[r]
+	return [rejectionCount]string{"", "conflict", "receipt exists", "origin failed", "refused by rule", "transient error", "rejected by its handler", "later version", "error"}[r]
 }
 
 // consequence is the effect of a rejection on one of the parties.
@@ -89,6 +92,7 @@ var rejections = [rejectionCount]consequences{
 	ByRule:           {thenWaitsForChange, thenConcluded, thenNeverMade, thenAnswered},
 	ByTransientError: {thenAgainWithinBudget, thenAgainWithinBudget, thenNeverMade, thenWaits},
 	ByHandler:        {thenWaitsForChange, thenConcluded, thenNeverMade, thenAnswered},
+	ByVersion:        {thenWaitsForChange, thenAgain, thenFollowsDocument, thenWaits},
 	ByError:          {thenWaitsForChange, thenConcluded, thenNeverMade, thenAnswered},
 }
 
@@ -103,7 +107,10 @@ func (b broken) Unwrap() error { return b.error }
 func rejectionOf(err error) Rejection {
 	var rule broken
 	var no *receipts.Rejection
+	var newer *model.NewerError
 	switch {
+	case errors.As(err, &newer):
+		return ByVersion
 	case isTransient(err):
 		return ByTransientError
 	case errors.As(err, &no):

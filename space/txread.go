@@ -26,6 +26,13 @@ func (h *Tx) GetShallow(doc string, path ...string) model.Value {
 // the previous output.
 func (h *Tx) Peek(doc string, path ...string) model.Value { return h.open().peek(doc, path...) }
 
+// StoredVersion returns the version of the form of the object at a path (see model.VersionKey), 1 if there is none. It creates no
+// dependency: a run that has read a document before a later version was written has read the earlier one. space is "" for a document of this
+// space; one of another space must have been read before.
+func (h *Tx) StoredVersion(space, doc string, path ...string) int {
+	return model.VersionOf(h.open().read(space, doc, path, readNothing))
+}
+
 // Link reads the link at a path itself, without following it; false if there is none. A link that was found
 // in another space, through links on the way, names that space.
 func (h *Tx) Link(doc string, path ...string) (model.Link, bool) {

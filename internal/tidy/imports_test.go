@@ -90,9 +90,9 @@ var importRules = []importRule{
 	{in: []string{"ordered"}, never: above("space", "bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "ordered is handlers without the graph: it stands on packages ledger and worker/host, and reaches the world through package port"},
 	{in: []string{"bus"}, never: above("program", "workflow", "", "cmd", "examples", "test"), instead: "bus knows streams and bytes, not programs; the root package joins them"},
 	{in: []string{"program"}, never: above("bus", "", "cmd", "examples", "test"), instead: "programs see the core and the worker; the root package joins them with a bus"},
-	{in: []string{"program/star"}, only: []string{"program/star", "space", "model", "internal/shape", "receipts", "cron", "runs", "schedule", "workflow"}, others: []string{"go.starlark.net"}, instead: "program/star is the language: it makes a space.Program of a text, and the packages above keep, deploy and run it"},
+	{in: []string{"program/star"}, only: []string{"program/star", "space", "model", "internal/shape", "receipts", "cron", "runs", "schedule", "upgrade", "workflow"}, others: []string{"go.starlark.net"}, instead: "program/star is the language: it makes a space.Program of a text, and the packages above keep, deploy and run it"},
 	{in: []string{"program/star/internal/meter"}, only: []string{"program/star/internal/meter"}, others: []string{"go.starlark.net"}, instead: "meter counts; it knows neither documents nor builtins"},
-	{in: []string{"program/star/internal/value"}, only: []string{"program/star/internal/value", "program/star/internal/meter", "space", "model", "internal/shape"}, others: []string{"go.starlark.net"}, instead: "value is what a program sees of documents; operations on it are in interp"},
+	{in: []string{"program/star/internal/value"}, only: []string{"program/star/internal/value", "program/star/internal/meter", "space", "model", "internal/shape", "upgrade"}, others: []string{"go.starlark.net"}, instead: "value is what a program sees of documents; operations on it are in interp"},
 	{in: []string{"."}, never: above("cmd", "examples", "test"), instead: "the root package is what commands, examples and tests import"},
 
 	// Only bus speaks NATS.

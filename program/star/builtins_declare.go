@@ -154,11 +154,13 @@ func (inst *instance) madeByReads(t *starlark.Thread, b *starlark.Builtin, args 
 	return starlark.None, inst.add(t, d)
 }
 
-// cell is cell(name, default = None, space = "") and doc(...): the place of a document.
+// cell is cell(name, default = None, space = "", version = ..., upgrades = [], rows = False) and doc(...): the place of a document.
 func (inst *instance) cell(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name, in string
 	var def starlark.Value = starlark.None
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "default?", &def, "space?", &in); err != nil {
+	var form formArgs
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "default?", &def, "space?", &in,
+		"version?", &form.version, "upgrades?", &form.upgrades, "rows?", &form.rows); err != nil {
 		return nil, err
 	}
 	if err := model.CheckName("document", name); err != nil {
@@ -173,6 +175,10 @@ func (inst *instance) cell(t *starlark.Thread, b *starlark.Builtin, args starlar
 		inst.noteDocument(name)
 	}
 	x := &value.Place{Cur: &inst.Current, Space: in, Doc: name, Remembers: inst.load != nil}
+	var err error
+	if x.Form, err = inst.formOf(name, in, form); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", b.Name(), name, err)
+	}
 	if def != starlark.None {
 		v, err := inst.Run.ToModel(def)
 		if err != nil {

@@ -26,7 +26,10 @@ type instance struct {
 	// defaults are those of the cells of the own space, by document, with the position of the first one that has it.
 	defaults map[string]*cellDefault
 	cells    []string // the documents of the own space that were named while the program was loaded
-	test     *testRun // nil for an instance of a program
+	// forms are the versions of documents of the own space that the file has named, nil for version 1.
+	forms map[string]*value.Form
+	steps []starlark.Callable // the functions that upgrade them
+	test  *testRun            // nil for an instance of a program
 	// load executes another file; nil once the program is loaded.
 	load func(t *starlark.Thread, name string) (starlark.StringDict, error)
 }
@@ -56,6 +59,7 @@ func (inst *instance) enter(tx *space.Tx, d *decl, ev *model.Event) *call {
 	c.Handles = ev != nil
 	c.Missing, c.LastText = nil, ""
 	c.Start()
+	c.Begin()
 	inst.code.stop.check(&c.Thread)
 	inst.Run = &c.Run
 	return c
@@ -113,6 +117,9 @@ func (inst *instance) transaction(b *starlark.Builtin) (*space.Tx, error) {
 	if inst.depth == 0 || inst.current().tx == nil {
 		return nil, fmt.Errorf("%s: while a program is loaded there is no space; call it in a handler, computation or effect", b.Name())
 	}
+	if inst.Run.Upgrades {
+		return nil, fmt.Errorf("%s: an upgrade calls it; it returns the new value of the old one, and uses nothing else", b.Name())
+	}
 	return inst.current().tx, nil
 }
 
@@ -157,5 +164,5 @@ func (inst *instance) functions() (all []starlark.Callable) {
 			all = append(all, d.fn)
 		}
 	}
-	return all
+	return append(all, inst.steps...)
 }

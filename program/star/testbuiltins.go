@@ -160,7 +160,7 @@ func (inst *instance) testExpect(_ *starlark.Thread, b *starlark.Builtin, args s
 	}
 	p, ok := what.(*value.Place)
 	if name, isName := what.(starlark.String); isName {
-		p, ok = &value.Place{Cur: &inst.Current, Doc: string(name)}, true
+		p, ok = &value.Place{Cur: &inst.Current, Doc: string(name), Stored: true}, true
 	}
 	if !ok {
 		return starlark.None, inst.current().expectEqual(what, want, "the value")

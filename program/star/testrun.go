@@ -1,6 +1,7 @@
 package star
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,6 +105,14 @@ func (d *testDocs) Get(doc string, path ...string) model.Value {
 
 // GetShallow is Get: a test has no dependencies.
 func (d *testDocs) GetShallow(doc string, path ...string) model.Value { return d.Get(doc, path...) }
+
+// Fail ends the test.
+func (d *testDocs) Fail(err error) { d.note(err) }
+
+// StoredVersion returns the version of what is stored.
+func (d *testDocs) StoredVersion(in, doc string, path ...string) int {
+	return model.VersionOf(d.GetFrom(cmp.Or(in, d.name), doc, path...))
+}
 
 // Peek is Get.
 func (d *testDocs) Peek(doc string, path ...string) model.Value { return d.Get(doc, path...) }

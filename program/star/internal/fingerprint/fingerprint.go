@@ -334,6 +334,12 @@ func (p *recordWriter) inside(x starlark.Value) {
 		p.function(x)
 	case *value.Place:
 		p.put("place %s %s %s", x, x.ByDefault.Kind(), x.ByDefault)
+		if x.Form != nil { // else the fingerprint is that of places without versions
+			p.put("version %d %t", x.Form.Chain.Version(), x.Form.Rows)
+			for _, f := range x.Form.Steps {
+				p.value(f)
+			}
+		}
 	case *value.View:
 		p.put("value %s", x.V)
 	case *starlark.List:

@@ -207,17 +207,8 @@ func placeExists(run *value.Run, x *value.Place, name string, args starlark.Tupl
 	if err != nil {
 		return nil, err
 	}
-	tx, err := x.Tx()
-	if err != nil {
-		return nil, err
-	}
-	v := model.Value{}
-	if x.Space != "" {
-		v = tx.GetFrom(x.Space, x.Doc, x.Path...)
-	} else {
-		v = tx.GetShallow(x.Doc, x.Path...)
-	}
-	return starlark.Bool(!v.IsAbsent()), tx.Err()
+	there, err := x.Exists()
+	return starlark.Bool(there), err
 }
 
 // placeSetDefault is x.setdefault(key, value): it returns the value of the key, and writes the given

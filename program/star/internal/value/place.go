@@ -30,7 +30,9 @@ type Place struct {
 	// byDefault is the default of the place, absent if there is none; docDefault that of the document.
 	ByDefault   model.Value
 	DocDefault  model.Value
-	DefaultSize int // how many values the default has, inner ones included
+	Form        *Form // nil for version 1
+	Stored      bool  // it is read as it is stored, whatever its version, as expect in a test does
+	DefaultSize int   // how many values the default has, inner ones included
 	// remembers is set on places that live as long as the instance; children are the places inside that
 	// were named.
 	Remembers bool
@@ -70,6 +72,9 @@ func (x *Place) Tx() (Documents, error) {
 	if x.Cur.Run == nil || x.Cur.Run.Docs == nil {
 		return nil, fmt.Errorf("%s is read while the program is loaded; read documents in handlers, computations and effects", x)
 	}
+	if x.Cur.Run.Upgrades {
+		return nil, fmt.Errorf("%s is read by an upgrade; it returns the new value of the old one, and uses nothing else", x)
+	}
 	return x.Cur.Run.Docs, nil
 }
 
@@ -78,7 +83,7 @@ func (x *Place) Child(step string) *Place {
 	if k := x.Children[step]; k != nil {
 		return k
 	}
-	k := &Place{Cur: x.Cur, Space: x.Space, Doc: x.Doc, DocDefault: x.DocDefault}
+	k := &Place{Cur: x.Cur, Space: x.Space, Doc: x.Doc, DocDefault: x.DocDefault, Form: x.Form, Stored: x.Stored}
 	k.Path = append(x.Path[:len(x.Path):len(x.Path)], step)
 	if x.ByDefault.Kind() == model.KindObject {
 		k.ByDefault = x.ByDefault.Get(step)
@@ -104,23 +109,17 @@ func (x *Place) Read() (model.Value, error) {
 	if err != nil {
 		return model.Value{}, err
 	}
-	if x.Space != "" {
-		return x.withDefault(tx.GetFrom(x.Space, x.Doc, x.Path...)), tx.Err()
-	}
-	return x.withDefault(tx.Get(x.Doc, x.Path...)), tx.Err()
+	return x.withDefault(x.value(tx, deep)), tx.Err()
 }
 
 // ReadShallow returns the value for a caller that uses only its keys or its length: the node then
 // depends on no more than that.
 func (x *Place) ReadShallow() model.Value {
 	tx, err := x.Tx()
-	switch {
-	case err != nil:
+	if err != nil {
 		return x.ByDefault
-	case x.Space != "":
-		return x.withDefault(tx.GetFrom(x.Space, x.Doc, x.Path...))
 	}
-	return x.withDefault(tx.GetShallow(x.Doc, x.Path...))
+	return x.withDefault(x.value(tx, shallow))
 }
 
 // withDefault adds to a value the fields of the default that it lacks. Going through a large default is
@@ -139,6 +138,15 @@ func (c *Current) chargeDefault(n int) {
 	}
 }
 
+// Exists reports whether the document has a value there, defaults aside.
+func (x *Place) Exists() (bool, error) {
+	tx, err := x.Tx()
+	if err != nil {
+		return false, err
+	}
+	return !x.value(tx, shallow).IsAbsent(), tx.Err()
+}
+
 // Member reads the value at a step: a scalar, or a place inside x.
 func (x *Place) Member(step string) (starlark.Value, error) {
 	tx, err := x.Tx()
@@ -148,7 +156,7 @@ func (x *Place) Member(step string) (starlark.Value, error) {
 	c := x.Child(step)
 	x.Cur.Run.Missing = nil
 	if x.Space != "" {
-		v := c.withDefault(tx.GetFrom(c.Space, c.Doc, c.Path...))
+		v := c.withDefault(c.value(tx, deep))
 		if v.IsAbsent() {
 			x.Cur.Run.Missing = c.address()
 		}
@@ -180,18 +188,18 @@ func (x *Place) scalar(v model.Value) starlark.Value {
 // dependency: the place is read when it is used.
 func (x *Place) readScalar(tx Documents) model.Value {
 	if !x.ByDefault.IsAbsent() && !IsContainer(x.ByDefault) {
-		return tx.Get(x.Doc, x.Path...) // a scalar, usually
+		return x.value(tx, deep) // a scalar, usually
 	}
-	v := tx.Peek(x.Doc, x.Path...)
+	v := x.value(tx, peeking)
 	switch {
 	case IsContainer(v):
 		return v
 	case !v.IsAbsent():
-		return tx.Get(x.Doc, x.Path...)
+		return x.value(tx, deep)
 	case IsContainer(x.ByDefault):
 		return v
 	}
-	return tx.GetShallow(x.Doc, x.Path...)
+	return x.value(tx, shallow)
 }
 
 // Attr implements x.name.
@@ -356,11 +364,9 @@ func (x *Place) put(run *Run, v model.Value) error {
 		if err != nil {
 			return fmt.Errorf("write %s: %w", x, err)
 		}
-		run.Docs.Set(x.Doc, whole)
-		return run.Docs.Err()
+		return x.store(run.Docs, nil, whole)
 	}
-	run.Docs.Set(x.Doc, v, x.Path...)
-	return run.Docs.Err()
+	return x.store(run.Docs, x.Path, v)
 }
 
 // mayWrite refuses a write that the space would refuse later, or would only count as a write outside
@@ -387,6 +393,12 @@ func (x *Place) Delete() error {
 	if err := x.chargeWrite(x.Cur.Run); err != nil {
 		return err
 	}
+	if x.outdated(tx) {
+		return tx.Err()
+	}
+	if err := x.prepare(tx, true); err != nil {
+		return fmt.Errorf("delete %s: %w", x, err)
+	}
 	tx.Delete(x.Doc, x.Path...)
 	return tx.Err()
 }
@@ -403,7 +415,7 @@ func (x *Place) Append(v starlark.Value) error {
 	case have.Kind() != model.KindArray:
 		return fmt.Errorf("append: %s is not an array", x)
 	}
-	if x.Cur.Run.Docs.Peek(x.Doc, x.Path...).IsAbsent() {
+	if x.value(x.Cur.Run.Docs, peeking).IsAbsent() {
 		if err := x.put(x.Cur.Run, have); err != nil { // the elements of the default
 			return err
 		}

@@ -19,7 +19,10 @@ type Run struct {
 	// Name names the node, handler or test that runs, for errors.
 	Name func() string
 	// Handles is true in a handler, which may write every document of its space.
-	Handles  bool
+	Handles bool
+	// Upgrades is set while the run upgrades a document.
+	Upgrades bool
+	upgraded []upgraded
 	Missing  *space.Address // the place that was read last, if it does not exist
 	LastText string         // the string that was read last, for the hints of tests
 }
@@ -35,8 +38,14 @@ type Documents interface {
 	Set(doc string, v any, path ...string)
 	Delete(doc string, path ...string)
 	Declares(doc string, path ...string) bool
+	// StoredVersion returns the version of what is stored at a path, of another space if one is named.
+	StoredVersion(space, doc string, path ...string) int
 	Err() error
+	Fail(err error)
 }
+
+// Begin forgets what the last run has upgraded.
+func (run *Run) Begin() { run.Upgrades, run.upgraded = false, run.upgraded[:0] }
 
 // Current is the run under way on one instance of a program. The places of the instance read and write
 // through it, so that reading `stats.departures` needs no lookup.

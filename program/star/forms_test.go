@@ -1,0 +1,173 @@
+package star
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+const people = `
+def split(old):
+    names = old.name.split(" ")
+    return {"first": names[0], "last": names[1]}
+
+def listed(old):
+    return {"names": [old.first, old.last], "seen": 0}
+
+person = cell("person", version = 3, upgrades = [split, listed])
+team = cell("team", version = 3, upgrades = [split, listed], rows = True)
+
+def see(e):
+    person.seen += 1
+
+def touch(e):
+    person.set(person.get())
+    team["a"].set(team["a"].get())
+
+handle("see", see)
+handle("touch", touch)
+handle("drop", lambda e: person.delete("names"))
+handle("names", lambda e: person.names)
+compute("first", lambda: person.names[0])
+compute("there", lambda: doc("person", space = "test", version = 3, upgrades = [split, listed]).names)
+compute("row", lambda: {k: row.names[1] for k, row in team.items()})
+compute("all", lambda: team)
+`
+
+const peopleTests = `
+ann = {"names": ["Ann", "Lee"], "seen": 0}
+
+def stored1():
+    cell("person", version = 1).set({"name": "Ann Lee"})
+    cell("team", version = 1).set({"a": {"name": "Ann Lee"}, "b": {"name": "Bo Ray"}})
+
+def stored2():
+    cell("person", version = 2).set({"first": "Ann", "last": "Lee"})
+    cell("team", version = 2, rows = True).set({"a": {"first": "Ann", "last": "Lee"}, "b": {"first": "Bo", "last": "Ray"}})
+
+def stored3():
+    cell("person", version = 3).set(ann)
+    cell("team", version = 3, rows = True).set({"a": ann, "b": {"names": ["Bo", "Ray"], "seen": 0}})
+
+def reads():
+    expect("first", "Ann")
+    equal(send("names"), ["Ann", "Lee"])
+    expect("row", {"a": "Lee", "b": "Ray"})
+    expect("all", {"a": ann, "b": {"names": ["Bo", "Ray"], "seen": 0}})
+    expect("there", ["Ann", "Lee"])
+    expect("there", ["Ann", "Lee"], space = "other")
+
+def test_reads_1():
+    stored1()
+    reads()
+
+def test_reads_2():
+    stored2()
+    reads()
+
+def test_reads_3():
+    stored3()
+    reads()
+
+def test_a_read_writes_nothing():
+    stored1()
+    reads()
+    expect("person", {"name": "Ann Lee"})
+
+def test_a_part_is_written():
+    stored2()
+    send("see")
+    expect("person", {"names": ["Ann", "Lee"], "seen": 1, "$version": 3})
+
+def test_a_part_is_deleted():
+    stored1()
+    send("drop")
+    expect("person", {"seen": 0, "$version": 3})
+
+def test_all_is_written():
+    stored1()
+    send("touch")
+    expect("person", {"names": ["Ann", "Lee"], "seen": 0, "$version": 3})
+    expect("team", {"a": {"names": ["Ann", "Lee"], "seen": 0, "$version": 3}, "b": {"name": "Bo Ray"}})
+
+def test_a_bad_document_fails_the_event():
+    cell("person", version = 1).set({"name": "Ann"})
+    send("see", fails = "upgrade person from version 1")
+    expect("person", {"name": "Ann"})
+`
+
+func TestForms_OlderDocumentsAreUpgraded(t *testing.T) {
+	results, err := RunTests(context.Background(), source(people, "people_test.star", peopleTests), "people_test.star", TestOptions{Engine: testEngine})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != 8 {
+		t.Errorf("%d tests ran, want 8", len(results))
+	}
+	for _, r := range results {
+		if r.Err != nil {
+			t.Errorf("%s: %v", r.Name, r.Err)
+		}
+	}
+}
+
+// An event of a program that does not know the version waits.
+func TestForms_AnEventWaitsForTheVersion(t *testing.T) {
+	for name, do := range map[string]string{
+		"read": "person.get()", "part": "person.first", "write": "person.set({})", "writePart": "person.set({})", "delete": "person.delete()",
+		"exists": "person.exists()", "keys": "person.keys()", "without": "[cell(\"other\").get(), reject(\"no\", \"no\")] if person.first else reject(\"no\", \"no\")",
+	} {
+		src := source(`person = cell("person", version = 2, upgrades = [lambda old: old])
+handle("do", lambda e: `+do+`)
+`, "x_test.star", `
+def test_it():
+    cell("person", version = 3).set({"names": ["Ann"]})
+    send("do")
+`)
+		results, err := RunTests(context.Background(), src, "x_test.star", TestOptions{Engine: testEngine})
+		if err != nil || len(results) != 1 {
+			t.Fatalf("%s: %v %+v", name, err, results)
+		}
+		if err := results[0].Err; err == nil || !strings.Contains(err.Error(), "the event is not handled") {
+			t.Errorf("%s: the event does not wait: %v", name, err)
+		}
+	}
+}
+
+// An upgrade uses nothing but the value, so it is the same on each worker and at each time.
+func TestForms_AnUpgradeIsPure(t *testing.T) {
+	for body, want := range map[string]string{
+		`cell("limit").get()`: "uses nothing else",
+		`now()`:               "uses nothing else",
+		`send("x", "y")`:      "uses nothing else",
+		`1`:                   "is an object",
+	} {
+		src := source("def up(old):\n    return "+body+"\n\nx = cell(\"x\", version = 2, upgrades = [up])\nhandle(\"read\", lambda e: x.get())\nhandle(\"y\", lambda e: None)\n", "x_test.star", `
+def test_it():
+    cell("x", version = 1).set({"a": 1})
+    send("read", fails = "`+want+`")
+`)
+		results, err := RunTests(context.Background(), src, "x_test.star", TestOptions{Engine: testEngine})
+		if err != nil || len(results) != 1 || results[0].Err != nil {
+			t.Errorf("%s: %v %+v", body, err, results)
+		}
+	}
+}
+
+func TestForms_MistakesAreFoundWhenTheProgramIsLoaded(t *testing.T) {
+	for src, want := range map[string]string{
+		`cell("x", version = 2, upgrades = [1])`:                        "a list of functions",
+		`cell("x", version = 2, upgrades = [lambda: 1])`:                "takes one parameter",
+		`cell("x", version = 2, upgrades = [lambda a: a, lambda a: a])`: "version 2",
+		`cell("x", version = -1)`:                                       "version -1",
+		`cell("x", rows = True)`:                                        "name it: version = 2",
+		"cell(\"x\", version = 2)\ncell(\"x\", version = 3)":            "another version",
+		"cell(\"x\")\ncell(\"x\", version = 3)":                         "another version",
+		"def f():\n    n = []\n    def up(a):\n        n.append(1)\n        return a\n    return up\nx = cell(\"x\", version = 2, upgrades = [f()])\nhandle(\"do\", lambda e: x.get())\n": "",
+	} {
+		_, err := Compile(source(src), Options{})
+		if want != "" && (err == nil || !strings.Contains(err.Error(), want)) || want == "" && err != nil {
+			t.Errorf("%s: %v, want %q", src, err, want)
+		}
+	}
+}
