@@ -57,6 +57,17 @@ type Event struct {
 	Trace Trace
 }
 
+// ReadPayload sets the payload from what was stored of it; an empty one is absent. What is not JSON makes the event invalid.
+func (e *Event) ReadPayload(stored []byte) {
+	if len(stored) == 0 {
+		return
+	}
+	var err error
+	if e.Payload, err = ParseValue(stored); err != nil {
+		e.Invalid = "the payload is not JSON: " + err.Error()
+	}
+}
+
 // Origin returns the space that sent the event, or "" for one from outside.
 func (e *Event) Origin() string {
 	if e.Position == 0 && e.Lane != 0 {

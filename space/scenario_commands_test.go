@@ -65,6 +65,11 @@ var commands = []command{
 	{"diagnose", (*stage).cmdDiagnose},
 	{"busy", (*stage).cmdBusy},
 	{"markers", (*stage).cmdMarkers},
+	{"tasks", (*stage).cmdTasks},
+	{"perform", (*stage).cmdPerform},
+	{"operator", (*stage).cmdOperator},
+	{"damage", (*stage).cmdDamage},
+	{"repair", (*stage).cmdRepair},
 }
 
 // arg returns the i-th argument without a value.
@@ -95,24 +100,33 @@ func (s *stage) namedActors(d *datadriven.TestData, words ...string) ([]*actor, 
 		if len(a.Vals) > 0 || a.Key == "quiet" || slices.Contains(words, a.Key) {
 			continue
 		}
-		one := s.find(a.Key)
-		if one == nil {
-			return nil, fmt.Errorf("there is no runtime %s", a.Key)
+		one, err := s.loaded(a.Key)
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, one)
 	}
 	if out == nil {
-		out = s.actors
+		out = slices.DeleteFunc(slices.Clone(s.actors), func(a *actor) bool { return a.core == nil })
 	}
 	return out, nil
 }
 
 // one returns the actor that a command names first.
 func (s *stage) one(d *datadriven.TestData) (*actor, error) {
-	if a := s.find(arg(d, 0)); a != nil {
-		return a, nil
+	return s.loaded(arg(d, 0))
+}
+
+// loaded returns the actor of a name, whose space is loaded.
+func (s *stage) loaded(name string) (*actor, error) {
+	a := s.find(name)
+	switch {
+	case a == nil:
+		return nil, fmt.Errorf("there is no runtime %q", name)
+	case a.core == nil:
+		return nil, fmt.Errorf("%s is not loaded; crash starts it again", name)
 	}
-	return nil, fmt.Errorf("there is no runtime %q", arg(d, 0))
+	return a, nil
 }
 
 func (s *stage) cmdRegister(d *datadriven.TestData) error {
@@ -212,7 +226,7 @@ func (s *stage) cmdSend(d *datadriven.TestData) error {
 		return fmt.Errorf("send wants space/stream and id=")
 	}
 	var payload model.Value
-	if d.Input != "" {
+	if d.Input != "" && !d.HasArg("raw") {
 		e, err := parseExpr(strings.TrimSpace(d.Input))
 		if err != nil {
 			return err
@@ -228,6 +242,9 @@ func (s *stage) cmdSend(d *datadriven.TestData) error {
 		}
 	}
 	ev := model.Event{Space: space, Stream: stream, ID: id, Payload: payload, Invalid: strings.ReplaceAll(option(d, "invalid"), "_", " ")}
+	if d.HasArg("raw") {
+		ev.ReadPayload([]byte(strings.TrimSpace(d.Input)))
+	}
 	if at := option(d, "at"); at != "" {
 		on, err := time.ParseDuration(at)
 		if err != nil {
@@ -323,11 +340,7 @@ func (s *stage) cmdAttach(d *datadriven.TestData) error {
 }
 
 func (s *stage) cmdCrash(d *datadriven.TestData) error {
-	a, err := s.one(d)
-	if err == nil {
-		err = a.load()
-	}
-	return err
+	return s.find(arg(d, 0)).load()
 }
 
 func (s *stage) cmdCheckpoint(d *datadriven.TestData) error {

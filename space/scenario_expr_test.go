@@ -293,6 +293,12 @@ var lazy = map[string]func(*env, []expr) model.Value{
 		v.tx.Log(text(in))
 		return in[len(in)-1]
 	},
+	"task": func(v *env, args []expr) model.Value {
+		return taskValue(v.tx.Task(text([]model.Value{args[0](v)}), text([]model.Value{args[1](v)})))
+	},
+	"want": func(v *env, args []expr) model.Value {
+		return taskValue(v.tx.WantTask(text([]model.Value{args[0](v)}), text([]model.Value{args[1](v)})))
+	},
 	"tick": func(v *env, _ []expr) model.Value {
 		*v.ticks++
 		return model.Int(int64(*v.ticks))
@@ -371,7 +377,7 @@ var strict = map[string]func(args []model.Value) model.Value{
 }
 
 // fewest is the minimum number of arguments of a function, if that is not one.
-var fewest = map[string]int{"if": 2, "switch": 3, "eq": 2, "lt": 2, "append": 2, "atleast": 2, "div": 2, "mod": 2, "sub": 2, "list": 0, "object": 0, "tick": 0, "die": 0}
+var fewest = map[string]int{"if": 2, "switch": 3, "task": 2, "want": 2, "eq": 2, "lt": 2, "append": 2, "atleast": 2, "div": 2, "mod": 2, "sub": 2, "list": 0, "object": 0, "tick": 0, "die": 0}
 
 func call(name string, args []expr) (expr, error) {
 	need, ok := fewest[name]

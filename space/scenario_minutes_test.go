@@ -92,7 +92,18 @@ func (a *actor) hooks() Trace {
 		Echo:      a.echo,
 		Violated:  func(v Violation) { a.tell(a, 3+max(0, a.depth-1), "violation: %s", v) },
 		Skipped:   func(i SkipInfo) { a.tell(a, 2, "skip %s, %s", i.Node, standing(i)) },
-		Gated:     func(i GateInfo) { a.tell(a, 2, "gate %s until %s, exhausted %s", i.Node, i.Until, times(i.Streak)) },
+		Unsettled: func(nodes []string) { a.note("does not converge: %s", strings.Join(nodes, ", ")) },
+		Round: func(i RoundInfo) {
+			if i.Over {
+				a.note("the circle %s has come to rest after %d steps", strings.Join(i.Docs, " -> "), i.Steps)
+				return
+			}
+			a.note("the circle %s does not converge, %d steps", strings.Join(i.Docs, " -> "), i.Steps)
+		},
+		Program: func(i ProgramInfo) {
+			a.note("program %s %s in place of %s: %d nodes kept, %d changed, %d new, %d gone", i.Name, i.Version, i.Before, i.Kept, i.Changed, i.New, i.Gone)
+		},
+		Gated: func(i GateInfo) { a.tell(a, 2, "gate %s until %s, exhausted %s", i.Node, i.Until, times(i.Streak)) },
 	}
 }
 

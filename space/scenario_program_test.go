@@ -17,10 +17,12 @@ type script struct {
 	seen model.Value
 	// ticks counts the calls of tick().
 	ticks int
+	// actions are the actions and inputs, by name.
+	actions map[string]*ActionSpec
 }
 
 func parseScript(name, input string) (*script, error) {
-	s := &script{Program: NewProgram(name), derive: map[string]expr{}}
+	s := &script{Program: NewProgram(name), derive: map[string]expr{}, actions: map[string]*ActionSpec{}}
 	for _, line := range joinIndented(input) {
 		if err := s.line(line); err != nil {
 			return nil, fmt.Errorf("%s: %w", line, err)
@@ -54,8 +56,11 @@ func (s *script) line(line string) error {
 	if word == "handler" {
 		return s.handler(rest)
 	}
-	if word == "cron" {
+	switch word {
+	case "cron":
 		return s.cron(rest)
+	case "action", "input":
+		return s.action(word == "input", rest)
 	}
 	spec, err := s.node(line)
 	if err != nil {
@@ -83,7 +88,7 @@ func (s *script) node(line string) (NodeSpec, error) {
 	case "effect":
 		spec.Kind = Effect
 	default:
-		return spec, fmt.Errorf("a line begins with computation, effect, materializer, handler or cron")
+		return spec, fmt.Errorf("a line begins with computation, effect, materializer, handler, action, input or cron")
 	}
 	output := ""
 	for first := true; ; first = false {
@@ -103,7 +108,7 @@ func (s *script) node(line string) (NodeSpec, error) {
 		case word == "" && !body:
 			return spec, fmt.Errorf("there is neither ' = ' nor ':'")
 		default:
-			err = nodeOption(&spec, word)
+			err = s.nodeOption(&spec, word)
 		}
 		if err != nil {
 			return spec, err
@@ -116,9 +121,15 @@ func (s *script) node(line string) (NodeSpec, error) {
 }
 
 // nodeOption parses an option of a node.
-func nodeOption(spec *NodeSpec, word string) (err error) {
+func (s *script) nodeOption(spec *NodeSpec, word string) (err error) {
 	name, value, _ := strings.Cut(word, "=")
 	switch name {
+	case "using":
+		of := s.actions[value]
+		if of == nil {
+			return fmt.Errorf("there is no input %q above", value)
+		}
+		spec.Writes = append(spec.Writes, of.Wants())
 	case "writes":
 		spec.Writes, err = parseAddresses(value)
 	case "envelope":
@@ -264,6 +275,10 @@ func (s *script) parseStatement(src string) (statement, error) {
 		return parseTimer(rest)
 	case "cancel":
 		return parseCancel(rest)
+	case "start":
+		return parseStart(rest)
+	case "cancel-task", "drop-task", "refresh":
+		return parseTaskStatement(word, rest)
 	case "delete":
 		a, err := parseAddress(strings.TrimSpace(rest))
 		return func(tx *Tx, _ *env) (model.Value, bool) {

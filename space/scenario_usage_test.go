@@ -26,7 +26,7 @@ var usages = map[string]string{
 	"register":     "SPACE :",
 	"runtimes":     "NAME... [spare] [attached] [without-events] [check-idempotency] [max-iterations=N] [run-budget=N] [lane-limit=N] [max-group=N] [run-retries=N] [event-retries=N] [lost-attempts=N] [max-chain=N] [conflict-window=DURATION]",
 	"put":          "SPACE [group=NAME] :",
-	"send":         "SPACE/STREAM id=ID [at=DURATION] [invalid=WHY] :",
+	"send":         "SPACE/STREAM id=ID [at=DURATION] [invalid=WHY] [raw] :",
 	"run":          "[RUNTIME...]",
 	"decide":       "[RUNTIME...]",
 	"deliver":      "[RUNTIME...] [only] [unmirrored]",
@@ -71,6 +71,11 @@ var usages = map[string]string{
 	"trace":        "RUNTIME [on] [off] [runs] [triggers]",
 	"diagnose":     "RUNTIME [on] [off] [when-busy]",
 	"busy":         "RUNTIME DURATION seconds=N",
+	"tasks":        "SPACE",
+	"perform":      "SPACE ACTION KEY [n=N] :",
+	"operator":     "[RUNTIME...]",
+	"damage":       "SPACE DOC",
+	"repair":       "SPACE",
 }
 
 // check refuses arguments and input that a command does not accept.
@@ -218,8 +223,8 @@ func TestScenarios_RefuseInvalidArguments(t *testing.T) {
 		{"crash", "RUNTIME is missing; it is: crash RUNTIME"},
 		{"put r1.s : a = 1", `space "r1.s": character '.' is not allowed; use letters, digits, '-' and '_'; it is: put SPACE [group=NAME] :`},
 		{"lane r1.s", `there is no space "r1.s"; there are: s; it is: lane SPACE [redeliver=ID]`},
-		{"send s id=e1", `"s" is not SPACE/STREAM; it is: send SPACE/STREAM id=ID [at=DURATION] [invalid=WHY] :`},
-		{"send s/add", "id= is missing; it is: send SPACE/STREAM id=ID [at=DURATION] [invalid=WHY] :"},
+		{"send s id=e1", `"s" is not SPACE/STREAM; it is: send SPACE/STREAM id=ID [at=DURATION] [invalid=WHY] [raw] :`},
+		{"send s/add", "id= is missing; it is: send SPACE/STREAM id=ID [at=DURATION] [invalid=WHY] [raw] :"},
 		{"advance 5", `"5" is not a time such as 250ms, 1.5s or 0; it is: advance DURATION`},
 		{"advance -5ms", "time does not go back"},
 		{"advance 1s 2s", "advance does not take 2s; it is: advance DURATION"},

@@ -23,6 +23,8 @@ type stage struct {
 	actors   []*actor
 	// published are the appends that the log has not answered, in order of arrival.
 	published []published
+	// whole has the saved states that were damaged, as they were before.
+	whole map[string]model.SpaceState
 	// inquired reports that everything is recorded and queried all the time.
 	inquired bool
 }
@@ -56,6 +58,8 @@ type actor struct {
 	worked     Stats
 	// durable has the calls of OnDurable since they were last printed.
 	durable []string
+	// operator has what an operator is notified of, and was not printed yet.
+	operator []string
 
 	// State of the minutes.
 	passes     int
@@ -117,6 +121,7 @@ func (s *stage) script(space string) *script {
 
 // load starts an incarnation from the checkpoint and the log alone.
 func (a *actor) load() error {
+	a.core = nil // until it is loaded: the process before is gone
 	r, err := replica.Load(a.cfg.Space, a.saved[a.cfg.Space])
 	if err != nil {
 		return err
@@ -148,7 +153,7 @@ func (s *stage) post(ev model.Event) {
 
 func (s *stage) deliverTo(ev model.Event) {
 	for _, a := range s.actors {
-		if a.cfg.Space == ev.Space {
+		if a.cfg.Space == ev.Space && a.core != nil {
 			a.inbox = append(a.inbox, ev)
 		}
 	}
@@ -269,7 +274,7 @@ func (s *stage) decide(who []*actor) {
 		} else {
 			s.tellBus("log.%s takes %s at %d", space, name, seq)
 		}
-		if p.life == p.actor.life {
+		if p.life == p.actor.life && p.actor.core != nil {
 			p.actor.answer = &answered{p.what, seq}
 		}
 	}

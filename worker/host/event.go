@@ -76,12 +76,6 @@ func eventOf(m *model.Message, horizon time.Duration) model.Event {
 		ev.Invalid = err.Error()
 		return ev
 	}
-	if len(m.Payload) == 0 {
-		return ev
-	}
-	var err error
-	if ev.Payload, err = model.ParseValue(m.Payload); err != nil {
-		ev.Invalid = "the payload is not JSON: " + err.Error()
-	}
+	ev.ReadPayload(m.Payload)
 	return ev
 }
