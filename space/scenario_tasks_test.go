@@ -183,7 +183,7 @@ func (s *stage) cmdPerform(d *datadriven.TestData) error {
 		c.Progress = v
 		id = fmt.Sprintf("at%d:%d-%s", s.laneSeq, c.N, key)
 	default:
-		return fmt.Errorf("an attempt ends with done VALUE, failed WHY or again WHY, or goes on with progress VALUE; not %q", how)
+		return fmt.Errorf("an attempt ends with done VALUE, failed WHY or again WHY, or continues with progress VALUE; not %q", how)
 	}
 	if slices.ContainsFunc(s.lanes[space], func(ev model.Event) bool { return ev.ID == id && ev.Stream == action }) {
 		s.tellBus("lane.%s has %s already", space, id)
