@@ -20,6 +20,8 @@ import (
 type Space struct {
 	w *World
 	s *simkit.Space
+	// by is the principal in whose name events are sent to it.
+	by string
 }
 
 var _ settle.Writer = (*Space)(nil)
@@ -29,6 +31,10 @@ func (s *Space) Space() string { return s.s.Name() }
 
 // World returns the world of the space.
 func (s *Space) World() *World { return s.w }
+
+// As returns the space for events that a principal sends to it: tx.Event().By() is its name in their handlers. Rules about
+// access are not part of a world, so the event is handled.
+func (s *Space) As(principal string) *Space { return &Space{s.w, s.s, principal} }
 
 // Send sends an event to the space, runs everything that follows from it in any space at this time,
 // and returns the receipt, whatever its outcome. The receipt of an event that waits for a time or a
@@ -72,7 +78,7 @@ func (s *Space) send(stream, id string, payload any, at time.Time) (model.Receip
 
 func (s *Space) sendTo(stream, id string, v settle.Value, at time.Time) (model.Receipt, bool) {
 	s.w.t.Helper()
-	rc, ok, err := s.s.Send(stream, id, v, at)
+	rc, ok, err := s.s.SendAs(s.by, stream, id, v, at)
 	s.w.check(err)
 	return rc, ok
 }
@@ -104,7 +110,7 @@ func mustBeHandled(s Subject, stream string, rc model.Receipt, ok bool) {
 
 // Receipt returns the receipt of an event; false if it has not ended.
 func (s *Space) Receipt(stream string, id settle.EventID) (model.Receipt, bool) {
-	return s.s.Receipt(stream, id.String())
+	return s.s.Receipt(stream, model.EventIDOf(s.by, id.String()))
 }
 
 // Advance moves the time of the whole world forward.

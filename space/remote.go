@@ -92,6 +92,22 @@ const (
 	MaxProgress = 4 << 10
 )
 
+// Defaults of the pauses between attempts.
+const (
+	defaultBackoff    = time.Second
+	defaultMaxBackoff = time.Minute
+)
+
+// PauseAfter returns how long to wait after n failed attempts at a task: the first pause, doubled up to the longest one. 0 stands for the default of
+// each, 1 s and a minute.
+func PauseAfter(n int, first, longest time.Duration) time.Duration {
+	d, most := cmp.Or(first, defaultBackoff), cmp.Or(longest, defaultMaxBackoff)
+	for ; n > 1 && d < most; n-- {
+		d *= 2
+	}
+	return min(d, max(most, first))
+}
+
 // WorkOf returns what a performer gets of a task.
 func (r *Remote) WorkOf(t *Task) Work {
 	if r.Work != nil {

@@ -18,13 +18,23 @@ import (
 // and returns the receipt; false if there is none yet (see Pending). Sending an id to the same
 // stream again has no effect and returns the first receipt; with another payload the error is a *model.ReusedIDError. An empty id stands for a new one.
 func (s *Space) Send(stream, id string, payload model.Value, notBefore time.Time) (rc model.Receipt, ok bool, err error) {
+	return s.SendAs("", stream, id, payload, notBefore)
+}
+
+// SendAs is Send in the name of a principal, "" for none.
+func (s *Space) SendAs(principal, stream, id string, payload model.Value, notBefore time.Time) (rc model.Receipt, ok bool, err error) {
 	if id == "" {
 		s.w.nextID++
 		id = "sent-" + strconv.Itoa(s.w.nextID)
 	}
-	if err := checkSend(stream, id); err != nil {
+	err = checkSend(stream, id)
+	if err == nil && principal != "" && principal != model.Operator {
+		err = model.CheckPrincipal(principal)
+	}
+	if err != nil {
 		return model.Receipt{Event: id}, false, err
 	}
+	id = model.EventIDOf(principal, id)
 	k := key{stream, id}
 	err = s.w.do(func() error {
 		switch was, sent := s.sent[k]; {

@@ -20,7 +20,12 @@ import (
 type mocks struct {
 	functions map[string]starlark.Callable
 	calls     map[string][]model.Value
+	// pauses are the times before which no other attempt at a task is made.
+	pauses map[attempted]time.Time
 }
+
+// attempted is a task at which an attempt has failed.
+type attempted struct{ space, action, key string }
 
 // maxMocked bounds the calls of mocks that follow from one call of a test.
 const maxMocked = 20_000
@@ -45,7 +50,7 @@ func (inst *instance) testMock(_ *starlark.Thread, b *starlark.Builtin, args sta
 	}
 	m := &inst.test.mocks
 	if m.functions == nil {
-		m.functions, m.calls = map[string]starlark.Callable{}, map[string][]model.Value{}
+		m.functions, m.calls, m.pauses = map[string]starlark.Callable{}, map[string][]model.Value{}, map[attempted]time.Time{}
 	}
 	m.functions[name] = fn
 	return starlark.None, inst.performMocked()
@@ -64,17 +69,18 @@ func (inst *instance) testCalls(_ *starlark.Thread, b *starlark.Builtin, args st
 	return value.FromModel(model.Array(inst.test.mocks.calls[name]...)), nil
 }
 
-// failure is what failure(type, message = "") returns: the error with which a mock ends its task.
+// failure is what failure(type, message = "") returns: the error with which a mock ends its task, or an attempt at it.
 type failure struct {
 	*starlark.List
 	error runs.ActionError
+	again bool
 }
 
-// testFailure is failure(type, message = "", ancestors = []).
+// testFailure is failure(type, message = "", ancestors = [], again = False).
 func (inst *instance) testFailure(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var f failure
 	var ancestors *starlark.List
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "type", &f.error.Type, "message?", &f.error.Message, "ancestors?", &ancestors); err != nil {
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "type", &f.error.Type, "message?", &f.error.Message, "ancestors?", &ancestors, "again?", &f.again); err != nil {
 		return nil, err
 	}
 	if ancestors != nil {
@@ -119,17 +125,20 @@ func (inst *instance) performIn(in, action string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	pending := slices.DeleteFunc(s.Tasks(action), func(t space.Task) bool { return t.State != space.TaskPending })
+	now := inst.test.world.Now()
+	pending := slices.DeleteFunc(s.Tasks(action), func(t space.Task) bool {
+		return t.State != space.TaskPending || now.Before(inst.test.mocks.pauses[attempted{in, action, t.Key}])
+	})
 	for _, t := range pending {
-		if err := inst.performTask(s, action, t); err != nil {
+		if err := inst.performTask(s, attempted{in, action, t.Key}, t); err != nil {
 			return 0, err
 		}
 	}
 	return len(pending), nil
 }
 
-func (inst *instance) performTask(s TestSpace, action string, t space.Task) error {
-	c := space.Completion{Key: t.Key, N: t.N}
+func (inst *instance) performTask(s TestSpace, of attempted, t space.Task) error {
+	c, action := space.Completion{Key: t.Key, N: t.N}, of.action
 	args, kwargs, seen := mockArguments(t.In)
 	m := &inst.test.mocks
 	m.calls[action] = append(m.calls[action], seen)
@@ -142,7 +151,12 @@ func (inst *instance) performTask(s TestSpace, action string, t space.Task) erro
 		return fmt.Errorf("mock of %s: %w", action, err)
 	default:
 		if typed, is := out.(failure); is {
-			c.Err = typed.error.Text()
+			if c.Err = typed.error.Text(); typed.again {
+				err = inst.attemptAgain(of, t, &c)
+			}
+			if err != nil {
+				return fmt.Errorf("mock of %s: %w", action, err)
+			}
 		} else if c.Out, err = inst.Run.ToModel(out); err != nil {
 			return fmt.Errorf("mock of %s: the result: %w", action, err)
 		}
@@ -159,9 +173,59 @@ func (inst *instance) performTask(s TestSpace, action string, t space.Task) erro
 	return nil
 }
 
+// attemptAgain makes the end of a task that of an attempt, after which another one follows, unless it was the last one that the action allows.
+func (inst *instance) attemptAgain(of attempted, t space.Task, c *space.Completion) error {
+	if isCall(t.In) {
+		return errors.New("failure(again = True) is for tasks of handlers; the retry policy of the workflow decides whether another attempt follows, so return failure(...) alone")
+	}
+	terms := inst.test.termsOf(of.action)
+	n := t.Attempts + 1
+	if terms.Attempts > 0 && n >= terms.Attempts {
+		return nil
+	}
+	c.Attempt = n
+	inst.test.mocks.pauses[of] = inst.test.world.Now().Add(space.PauseAfter(n, terms.Backoff, terms.MaxBackoff))
+	return nil
+}
+
+// termsOf returns the terms of an action of the programs.
+func (x *testRun) termsOf(action string) space.Remote {
+	programs := []*space.Program{x.program.space}
+	for _, p := range x.others { // any order: a name is in one of them, or it does not matter which
+		programs = append(programs, p.space)
+	}
+	for _, p := range programs {
+		for _, a := range p.Actions() {
+			if a.Name == action && a.Remote != nil {
+				return *a.Remote
+			}
+		}
+	}
+	return space.Remote{}
+}
+
+// nextAttempt returns when the next attempt after a pause is made, false if there is none.
+func (m *mocks) nextAttempt(now time.Time) (next time.Time, set bool) {
+	for of, at := range m.pauses { // any order: the earliest one is found
+		if !at.After(now) {
+			delete(m.pauses, of)
+			continue
+		}
+		if !set || at.Before(next) {
+			next, set = at, true
+		}
+	}
+	return next, set
+}
+
+// isCall reports whether a task is a call of a workflow.
+func isCall(in model.Value) bool {
+	return !in.Get("run").IsAbsent() && in.Get("args").Kind() == model.KindArray
+}
+
 // mockArguments returns the arguments of a mock, and what calls shows of them.
 func mockArguments(in model.Value) (args starlark.Tuple, kwargs []starlark.Tuple, seen model.Value) {
-	if in.Get("run").IsAbsent() || in.Get("args").Kind() != model.KindArray {
+	if !isCall(in) {
 		return starlark.Tuple{value.FromModel(in)}, nil, in
 	}
 	for v := range in.Get("args").Elements() {
@@ -182,6 +246,9 @@ func (inst *instance) advanceMocked(d time.Duration) error {
 			return err
 		}
 		next, set := w.Next()
+		if at, waits := inst.test.mocks.nextAttempt(w.Now()); waits && (!set || at.Before(next)) {
+			next, set = at, true
+		}
 		if len(inst.test.mocks.functions) == 0 || !set || next.After(until) {
 			break
 		}
@@ -201,5 +268,5 @@ func (inst *instance) testStartWorkflow(_ *starlark.Thread, b *starlark.Builtin,
 	if err != nil {
 		return nil, err
 	}
-	return inst.sendEvent(b, in, runs.StreamStart, "", value.FromModel(payload), expected{})
+	return inst.sendEvent(b, in, runs.StreamStart, sending{}, value.FromModel(payload), expected{})
 }

@@ -55,31 +55,36 @@ type expected struct {
 	rejects string
 }
 
-// testSend is send(stream, payload = None, space = "", fails = "", id = "", rejects = ""): it returns the result of the receipt. With
+// testSend is send(stream, payload = None, space = "", fails = "", id = "", rejects = "", by = ""): it returns the result of the receipt. With
 // fails, the event must fail with an error that contains these words, which is returned; with rejects, its handler
 // must reject it with this code, and the data of the rejection is returned.
 func (inst *instance) testSend(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var stream, in, id string
+	var stream, in string
+	var how sending
 	var payload starlark.Value = starlark.None
 	var want expected
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "stream", &stream, "payload?", &payload, "space?", &in, "fails?", &want.fails, "id?", &id, "rejects?", &want.rejects); err != nil {
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "stream", &stream, "payload?", &payload, "space?", &in, "fails?", &want.fails, "id?", &how.id, "rejects?", &want.rejects, "by?", &how.by); err != nil {
 		return nil, err
 	}
-	return inst.sendEvent(b, in, stream, id, payload, want)
+	return inst.sendEvent(b, in, stream, how, payload, want)
 }
 
-// testSendTo is send_to(space, stream, payload = None, fails = "", id = "", rejects = "").
+// testSendTo is send_to(space, stream, payload = None, fails = "", id = "", rejects = "", by = "").
 func (inst *instance) testSendTo(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var stream, in, id string
+	var stream, in string
+	var how sending
 	var payload starlark.Value = starlark.None
 	var want expected
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "space", &in, "stream", &stream, "payload?", &payload, "fails?", &want.fails, "id?", &id, "rejects?", &want.rejects); err != nil {
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "space", &in, "stream", &stream, "payload?", &payload, "fails?", &want.fails, "id?", &how.id, "rejects?", &want.rejects, "by?", &how.by); err != nil {
 		return nil, err
 	}
-	return inst.sendEvent(b, in, stream, id, payload, want)
+	return inst.sendEvent(b, in, stream, how, payload, want)
 }
 
-func (inst *instance) sendEvent(b *starlark.Builtin, in, stream, id string, payload starlark.Value, want expected) (starlark.Value, error) {
+// sending is how a test sends an event: under an id, "" for a new one, and in the name of a principal, "" for none.
+type sending struct{ id, by string }
+
+func (inst *instance) sendEvent(b *starlark.Builtin, in, stream string, how sending, payload starlark.Value, want expected) (starlark.Value, error) {
 	s, err := inst.spaceNamed(b, in)
 	if err != nil {
 		return nil, err
@@ -88,7 +93,7 @@ func (inst *instance) sendEvent(b *starlark.Builtin, in, stream, id string, payl
 	if err != nil {
 		return nil, fmt.Errorf("%s: payload: %w", b.Name(), err)
 	}
-	rc, ok, err := s.Send(stream, id, v, time.Time{})
+	rc, ok, err := s.SendAs(how.by, stream, how.id, v, time.Time{})
 	if err == nil && ok {
 		err = inst.performMocked()
 	}

@@ -278,3 +278,94 @@ def test_that_passes():
 		t.Errorf("a test of a run that fails: %v", err)
 	}
 }
+
+// A test sends in the name of a principal, which the handler sees.
+func TestRunTests_SendInTheNameOfAPrincipal(t *testing.T) {
+	src := source(`
+def take(e):
+    if event().by != "gateway-1":
+        reject("not-yours", "only gateway-1 sends readings")
+    return [event().by, event().id]
+
+handle("reading", take)
+nothing = cell("nothing")
+`, "by_test.star", `
+load("test.star", "nothing")
+
+def test_by():
+    send("reading", rejects = "not-yours")
+    send("reading", by = "ann", rejects = "not-yours")
+    equal(send("reading", id = "r1", by = "gateway-1"), ["gateway-1", "gateway-1=r1"])
+    equal(send_to("truck-2", "reading", id = "r1", by = "gateway-1")[0], "gateway-1")
+    equal(send("reading", id = "r1", rejects = "not-yours"), None)  # another principal, another event
+
+def test_a_name():
+    send("reading", by = "a b")
+`)
+	results, err := RunTests(context.Background(), src, "by_test.star", TestOptions{Engine: testEngine})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		wrong := r.Name == "test_a_name"
+		if (r.Err != nil) != wrong || wrong && !strings.Contains(r.Err.Error(), "principal") {
+			t.Errorf("%s: %v", r.Name, r.Err)
+		}
+	}
+}
+
+// A mock fails attempts at a task: others follow after the action's pauses, as many as the action allows.
+func TestRunTests_MocksFailAttempts(t *testing.T) {
+	src := source(`
+pay = action("pay", attempts = 3)
+book = cell("book", {"tries": 0, "state": "open"})
+
+def order(e):
+    start_task(pay, "k", e)
+
+def ended(t):
+    book.state = t.state
+
+handle("order", order)
+`, "again_test.star", `
+load("test.star", "pay", "book")
+
+def failing(times):
+    def f(e):
+        if len(calls(pay)) <= times:
+            return failure("Busy", "try later", again = True)
+        return "paid"
+    return f
+
+def test_third():
+    mock(pay, failing(2))
+    send("order", 5)
+    equal(len(calls(pay)), 1)
+    advance("999ms")
+    equal(len(calls(pay)), 1)
+    equal(doc("pay").tasks.k.state, "pending")
+    equal(doc("pay").tasks.k.error, "Busy: try later")
+    advance("1ms")
+    equal(len(calls(pay)), 2)
+    advance("1999ms")
+    equal(len(calls(pay)), 2)
+    advance("1ms")
+    equal(doc("pay").tasks.k.state, "done")
+
+def test_never():
+    mock(pay, failing(99))
+    send("order", 5)
+    advance("1h")
+    equal(len(calls(pay)), 3)
+    equal(doc("pay").tasks.k.state, "failed")
+`)
+	results, err := RunTests(context.Background(), src, "again_test.star", TestOptions{Engine: testEngine})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Err != nil {
+			t.Errorf("%s: %v", r.Name, r.Err)
+		}
+	}
+}

@@ -68,10 +68,8 @@ func (p *Performer) Check() error {
 
 // Defaults of a Performer.
 const (
-	defaultAtATime    = 16
-	defaultTimeout    = time.Minute
-	defaultBackoff    = time.Second
-	defaultMaxBackoff = time.Minute
+	defaultAtATime = 16
+	defaultTimeout = time.Minute
 )
 
 // Concurrency returns how many tasks are performed at a time. See space.Performer.
@@ -79,11 +77,7 @@ func (p *Performer) Concurrency() int { return cmp.Or(p.AtATime, defaultAtATime)
 
 // Pause returns how long to wait after n failed attempts.
 func (p *Performer) Pause(n int) time.Duration {
-	d, most := cmp.Or(p.Backoff, defaultBackoff), cmp.Or(p.MaxBackoff, defaultMaxBackoff)
-	for ; n > 1 && d < most; n-- {
-		d *= 2
-	}
-	return min(d, max(most, p.Backoff))
+	return space.PauseAfter(n, p.Backoff, p.MaxBackoff)
 }
 
 // last reports whether an error of the n-th attempt ends the task.
