@@ -2,6 +2,7 @@ package star
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.starlark.net/starlark"
@@ -55,6 +56,17 @@ func (x *testRun) programOf(name string) *space.Program {
 		}
 	}
 	return p.Space()
+}
+
+// deriving returns the node that derives a document, in one of the programs; the name of the document if there is none.
+func (x *testRun) deriving(doc string) string {
+	derives := func(n Node) bool { return n.Output == doc }
+	for _, p := range append([]*Program{x.program}, slices.Collect(maps.Values(x.others))...) {
+		if i := slices.IndexFunc(p.nodes, derives); i >= 0 {
+			return p.nodes[i].ID
+		}
+	}
+	return doc
 }
 
 // performs reports whether one of the programs has an action.
