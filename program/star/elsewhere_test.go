@@ -74,3 +74,28 @@ func TestEventAndTask_HaveNoOtherFields(t *testing.T) {
 		t.Errorf("what an event has: %s", got)
 	}
 }
+
+func TestUnknownNames_AreComparedWithThoseThatThereAre(t *testing.T) {
+	for _, c := range []struct{ body, words string }{
+		{"start_task('chrge', 'k')", `start_task: the program has no action "chrge"; it has charge, mail; did you mean "charge"?`},
+		{"cancel_task('mial_all', 'k')", `cancel_task: the program has no action "mial_all"; it has charge, mail`},
+		{"return task('mall', 'k')", `task: the program has no action "mall"; it has charge, mail; did you mean "mail"?`},
+		{"start_workflow('ordr', 'r')", `start_workflow: the program has no workflow "ordr"; it has order; did you mean "order"?`},
+		{"start_workflow('ordr', 'r', space = space())", `did you mean "order"?`},
+	} {
+		text := "charge = action('charge')\nmail = action('mail')\ndef run():\n    return 1\nworkflow('order', run)\ndef h(e):\n    " + c.body + "\nhandle('h', h)\n"
+		if rc := newStage(t, compiled(t, text).Space()).send("h", nil); rc.Outcome != model.Failed || !strings.Contains(rc.Error, c.words) {
+			t.Errorf("%s: %s %s; want %q", c.body, rc.Outcome, rc.Error, c.words)
+		}
+	}
+	s := newStage(t, compiled(t, "handle('open', lambda e: 1)\n").Space())
+	if rc := s.send("opn", nil); !strings.HasSuffix(rc.Error, `it has: open; did you mean "open"?`) {
+		t.Errorf("a misspelt stream: %s", rc.Error)
+	}
+	if rc := newStage(t, compiled(t, "def h(e):\n    start_task('a', 'k')\nhandle('h', h)\n").Space()).send("h", nil); !strings.Contains(rc.Error, `the program has no action "a", and no other; write action(...) at the top of the file`) {
+		t.Errorf("no action at all: %s", rc.Error)
+	}
+	if _, err := Compile(source("handle('daily', lambda e: 1)\ncron('dail', '0 9 * * *')\n"), Options{}); err == nil || !strings.HasSuffix(err.Error(), `did you mean "daily"?`) {
+		t.Errorf("a cron with a misspelt stream: %v", err)
+	}
+}

@@ -40,8 +40,8 @@ func (inst *instance) testMock(_ *starlark.Thread, b *starlark.Builtin, args sta
 	if err != nil {
 		return nil, err
 	}
-	if !inst.test.performs(name) {
-		return nil, fmt.Errorf("mock: the program has no action %q", name)
+	if !slices.Contains(inst.test.actions(), name) {
+		return nil, fmt.Errorf("mock: the program has no action %q%s", name, model.DidYouMean(name, inst.test.actions()))
 	}
 	m := &inst.test.mocks
 	if m.functions == nil {
