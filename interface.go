@@ -32,6 +32,9 @@ func (p *Program) hasStream(s described) {
 // typed is a place whose type is known.
 type typed interface{ described() described }
 
+// family is a place of all documents whose names match its pattern: a collection.Collection, which stands on this package.
+type family interface{ ElementType() reflect.Type }
+
 func (p place[T]) described() described { return described{name: p.doc, out: reflect.TypeFor[T]()} }
 
 func (r rows[T]) described() described {
@@ -39,18 +42,23 @@ func (r rows[T]) described() described {
 }
 
 // Documents names documents that handlers of the program write, for clients that are generated from it (`settle generate`); derived ones
-// are known without. It changes nothing else.
+// are known without. A collection.Collection stands for its documents. It changes nothing else.
 //
 //	house.Documents(door, visits)
 func (p *Program) Documents(places ...Place) *Program {
 	for _, place := range places {
-		t, is := place.(typed)
 		a := place.Address()
-		if !is || a.Space != "" || len(a.Path) > 0 {
-			p.note(fmt.Errorf("program %s: %s is no whole document of its own spaces", p.Name(), a))
+		switch t := place.(type) {
+		case typed:
+			if a.Space == "" && len(a.Path) == 0 {
+				p.documents = append(p.documents, t.described())
+				continue
+			}
+		case family:
+			p.documents = append(p.documents, described{name: a.Doc, out: t.ElementType()})
 			continue
 		}
-		p.documents = append(p.documents, t.described())
+		p.note(fmt.Errorf("program %s: %s is no whole document of its own spaces", p.Name(), a))
 	}
 	return p
 }

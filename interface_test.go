@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/collection"
 	"github.com/settlehq/settle/cron"
 	"github.com/settlehq/settle/model"
 )
@@ -58,6 +59,20 @@ func TestProgram_InterfaceHasStreamsAndDocuments(t *testing.T) {
 	}
 	if err := depot().Documents(crates.In("other")).Err(); err == nil {
 		t.Error("a document of another space counts as one of the program")
+	}
+}
+
+// A collection is the documents of a pattern, and no node writes that.
+func TestProgram_DocumentsTakesCollections(t *testing.T) {
+	t.Parallel()
+	loads := collection.New[crate]("load-")
+	got, err := settle.NewProgram("depot").Documents(loads).Interface()
+	if want := `"documents":[{"name":"load-*","type":{"kind":"named","name":"crate"}}]`; err != nil || !strings.Contains(string(got), want) {
+		t.Errorf("%v: %s\nwant %s", err, got, want)
+	}
+	into := settle.NewProgram("depot").ComputeInto("sum", func(*settle.Draft) error { return nil }, []settle.Place{loads})
+	if err := into.Err(); err == nil || !strings.Contains(err.Error(), "load-*") {
+		t.Errorf("a computation writes a whole collection: %v", err)
 	}
 }
 

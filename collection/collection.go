@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"reflect"
 	"strings"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/codec"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/upgrade"
 )
 
@@ -53,6 +55,12 @@ func (c Collection[T]) Version(version int, steps ...upgrade.Step) Collection[T]
 	c.chain = chain
 	return c
 }
+
+// Address returns the location of all documents of the collection: a pattern, such as "order-*". Program.Documents takes it; computations do not write it.
+func (c Collection[T]) Address() space.Address { return space.Address{Doc: model.PatternOf(c.prefix)} }
+
+// ElementType returns T.
+func (c Collection[T]) ElementType() reflect.Type { return reflect.TypeFor[T]() }
 
 // Name returns the name of the document of a key.
 func (c Collection[T]) Name(key string) string { return c.prefix + key }

@@ -226,12 +226,36 @@ func Try[In, Out any](b *Builder, a Action[In, Out], in Value[In], options ...Ca
 // Each calls an action for each element of a list, all at the same time, and waits for the results, in order.
 func Each[In, Out any](b *Builder, a Action[In, Out], list Value[[]In], options ...CallOption) Value[[]Out] {
 	element, v := b.variable(), b.variable()
-	b.step(workflow.Node{
-		Kind: workflow.Fan, Calls: []workflow.Call{b.call(a.name, element, options)},
-		Each: &workflow.Each{Over: b.code(list.name, list.name), Target: b.result(element)},
-	})
-	b.step(workflow.Node{Kind: workflow.Join, List: true, Into: b.result(v)})
+	b.fan(list.name, element, v, b.call(a.name, element, options))
 	return Value[[]Out]{v}
+}
+
+// TryEach is Each, and a failure is part of its element's value: the other calls go on.
+func TryEach[In, Out any](b *Builder, a Action[In, Out], list Value[[]In], options ...CallOption) Value[[]Outcome[Out]] {
+	element, v := b.variable(), b.variable()
+	b.tryFan(list.name, element, v, b.call(a.name, element, options))
+	return Value[[]Outcome[Out]]{v}
+}
+
+// fan adds a call for each element of a list, with its results in the variable v.
+func (b *Builder) fan(list, element, v string, call workflow.Call) {
+	b.calls(list, element, call)
+	b.step(workflow.Node{Kind: workflow.Join, List: true, Into: b.result(v)})
+}
+
+// tryFan is fan with outcomes as results.
+func (b *Builder) tryFan(list, element, v string, call workflow.Call) {
+	b.calls(list, element, call)
+	b.step(workflow.Node{
+		Kind: workflow.Join, List: true, Collect: true,
+		Into: b.assign(v, `[{"value": None, "error": r} if type(r) == "error" else {"value": r, "error": None} for r in `+workflow.ResultName+"]", workflow.ResultName),
+	})
+}
+
+func (b *Builder) calls(list, element string, call workflow.Call) {
+	b.step(workflow.Node{
+		Kind: workflow.Fan, Calls: []workflow.Call{call}, Each: &workflow.Each{Over: b.code(list, list), Target: b.result(element)},
+	})
 }
 
 // Const returns a value that is known now.

@@ -101,12 +101,15 @@ func TryChild[Out, In any](b *Builder, workflowName string, in Value[In], option
 // EachChild starts a run for each element of a list, all at the same time, and waits for the results, in order.
 func EachChild[Out, In any](b *Builder, workflowName string, list Value[[]In], options ...ChildOption) Value[[]Out] {
 	element, v := b.variable(), b.variable()
-	b.step(workflow.Node{
-		Kind: workflow.Fan, Calls: []workflow.Call{b.child(workflowName, element, options)},
-		Each: &workflow.Each{Over: b.code(list.name, list.name), Target: b.result(element)},
-	})
-	b.step(workflow.Node{Kind: workflow.Join, List: true, Into: b.result(v)})
+	b.fan(list.name, element, v, b.child(workflowName, element, options))
 	return Value[[]Out]{v}
+}
+
+// TryEachChild is EachChild, and a failure is part of its element's value: the other runs go on.
+func TryEachChild[Out, In any](b *Builder, workflowName string, list Value[[]In], options ...ChildOption) Value[[]Outcome[Out]] {
+	element, v := b.variable(), b.variable()
+	b.tryFan(list.name, element, v, b.child(workflowName, element, options))
+	return Value[[]Outcome[Out]]{v}
 }
 
 // describeChild describes the wait for a child.

@@ -32,7 +32,7 @@ func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 		}
 	}
 	if d == nil {
-		return model.Value{}, refuse(NoWorkflow, "this program has no workflow %.100q; it has %s", name, s.names())
+		return model.Value{}, refuse(NoWorkflow, "%s", s.lacks(name))
 	}
 	id, is := ev.Payload.Get("run").AsString()
 	if !is {
@@ -141,12 +141,14 @@ func deadlineOf(v model.Value) (int64, error) {
 	return max(int64(seconds*1000), 1), nil
 }
 
-func (s *Set) names() string {
-	var list []string
+func (s *Set) names() string { return strings.Join(s.list(), ", ") }
+
+// list returns the names of the workflows.
+func (s *Set) list() (list []string) {
 	for _, d := range s.Definitions() {
 		list = append(list, d.Name)
 	}
-	return strings.Join(list, ", ")
+	return list
 }
 
 // exists answers a start of a run that exists.

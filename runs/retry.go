@@ -206,7 +206,7 @@ func (h *host) fitting(ev *model.Event, l *log, to int) (version string, d *driv
 	case !latest || def != nil && def.Version == version:
 		d, err = l.after(own, to)
 	case def == nil:
-		return version, nil, refuse(NoWorkflow, "this program has no workflow %s; it has %s", name, h.set.names())
+		return version, nil, refuse(NoWorkflow, "%s", h.set.lacks(name))
 	default:
 		version = def.Version
 		d, err = l.refit(own, def.program, to)

@@ -501,7 +501,7 @@ func TestRetry_WithTheLatestVersion(t *testing.T) {
 		w.deploy(fmt.Sprintf(versions, " + 1", ""))
 		w.refused(Misfit, "step 1 of run p would not be the same", StreamRetry, `{"run":"p","latest":true}`)
 		w.deploy(strings.ReplaceAll(fmt.Sprintf(versions, "", ""), `"w"`, `"other"`))
-		w.refused(NoWorkflow, "this program has no workflow w", StreamRetry, `{"run":"p","latest":true}`)
+		w.refused(NoWorkflow, "this program has no workflow \"w\"", StreamRetry, `{"run":"p","latest":true}`)
 		w.operate(StreamRetry, `{"run":"p"}`)
 		if got := w.outcome("p"); got != "[2,2]" {
 			t.Error(got)

@@ -205,7 +205,7 @@ func (s *Set) definition(in model.Value) (name string, d schedule.Definition, ar
 }
 
 func (s *Set) lacks(workflow string) string {
-	return fmt.Sprintf("this program has no workflow %q; it has %s", workflow, s.names())
+	return fmt.Sprintf("this program has no workflow %.100q; it has %s%s", workflow, s.names(), model.DidYouMean(workflow, s.list()))
 }
 
 // checkSchedule checks the name and the arguments of a schedule, and returns the arguments as an object.

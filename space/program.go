@@ -167,7 +167,7 @@ func (p *Program) unhandled(stream string) string {
 	case len(there) > 0:
 		text += "; it has: " + strings.Join(there, ", ")
 	}
-	return text
+	return text + model.DidYouMean(stream, slices.Sorted(maps.Keys(p.handlers)))
 }
 
 func ignore(*Tx, *model.Event) (model.Value, error) { return model.Value{}, nil }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -312,7 +314,7 @@ func (ls taskLists) find(program, name string, input bool) (*taskList, error) {
 		if input {
 			register = "Fetch"
 		}
-		return nil, fmt.Errorf("program %s has no action or input of that name; register it with %s", program, register)
+		return nil, fmt.Errorf("program %s has no action or input of that name; register it with %s%s", program, register, model.DidYouMean(name, slices.Sorted(maps.Keys(ls.byName))))
 	case a.input && !input:
 		return nil, fmt.Errorf("it is an input: it can be wanted, not started")
 	case !a.input && input:

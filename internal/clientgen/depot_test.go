@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/collection"
 	"github.com/settlehq/settle/internal/clientgen"
 	"github.com/settlehq/settle/internal/shape"
 )
@@ -26,7 +27,9 @@ type crate struct {
 // What is generated for a program in Go, whose documents and results have types, is a module that the tests of the client in TypeScript check.
 func TestGenerate_AProgramInGo(t *testing.T) {
 	crates, heavy := settle.NewRows[crate]("crates"), settle.NewDerived[[]crate]("heavy")
-	p := settle.NewProgram("depot").Documents(crates)
+	loads, total := collection.New[crate]("load-"), settle.NewDerived[int]("load-total")
+	p := settle.NewProgram("depot").Documents(crates, loads)
+	total.Compute(p, func(*settle.View) (int, error) { return 0, nil })
 	settle.NewRequest[crate, string]("pack").Handle(p, func(*settle.Tx, crate) (string, error) { return "", nil })
 	settle.NewTrigger("empty").Handle(p, func(*settle.Tx) error { return nil })
 	heavy.Compute(p, func(*settle.View) ([]crate, error) { return nil, nil })

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/settlehq/settle/internal/shape"
+	"github.com/settlehq/settle/model"
 )
 
 // TypeScript returns a module with the interface of a program, whose client is imported from a place.
@@ -39,7 +40,7 @@ func TypeScript(p *shape.Program, client string) string {
 		if d.Derived {
 			body.WriteString("    /** It is derived. */\n")
 		}
-		fmt.Fprintf(&body, "    %s: %s\n", key(d.Name), t.of(d.Type))
+		fmt.Fprintf(&body, "    %s: %s\n", documentKey(d.Name), t.ofDocument(d, p.Documents))
 	}
 	body.WriteString("  }\n}\n")
 	imports := "Program"
@@ -72,6 +73,28 @@ func (t *typeScript) of(s *shape.Type) string {
 		text += " | null"
 	}
 	return text
+}
+
+// ofDocument returns the type of a document. A member of an interface must fit the signature of the pattern that its name matches, and so that of a
+// pattern is any of the types of the documents among all that match.
+func (t *typeScript) ofDocument(d shape.Document, all []shape.Document) string {
+	types := []string{t.of(d.Type)}
+	for _, other := range all {
+		if other.Name != d.Name && model.IsPattern(d.Name) && model.MatchesPattern(d.Name, strings.TrimSuffix(other.Name, "*")) {
+			if name := t.of(other.Type); !slices.Contains(types, name) {
+				types = append(types, name)
+			}
+		}
+	}
+	return strings.Join(types, " | ")
+}
+
+// documentKey returns the name of a document as a member, and a pattern as the signature of all members that match.
+func documentKey(name string) string {
+	if prefix, is := strings.CutSuffix(name, "*"); is {
+		return "[document: `" + prefix + "${string}`]"
+	}
+	return key(name)
 }
 
 func (t *typeScript) ofKind(s *shape.Type) string {

@@ -187,14 +187,3 @@ func TestField_SaysWhatThereIs(t *testing.T) {
 		t.Error("a number that is stored as a string can be read as a number")
 	}
 }
-
-func TestDistance_CountsEdits(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "abd", 1}, {"abc", "ac", 1}, {"kitten", "sitting", 3}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("from %q to %q: %d, not %d", c.a, c.b, got, c.want)
-		}
-	}
-}

@@ -70,42 +70,8 @@ func unknown(name string, fields []field) error {
 		names[i] = f.name
 	}
 	there := "there is " + strings.Join(names, ", ")
-	if near, ok := nearest(name, names); ok {
+	if near, ok := model.Nearest(name, names); ok {
 		return fmt.Errorf("did you mean %q? %s", near, there)
 	}
 	return fmt.Errorf("%s", there)
-}
-
-// nearest returns the most similar name, if one is similar enough.
-func nearest(name string, names []string) (string, bool) {
-	best, least := "", max(1, len(name)/3)+1
-	for _, n := range names {
-		if strings.EqualFold(n, name) {
-			return n, true
-		}
-		if d := distance(strings.ToLower(name), strings.ToLower(n)); d < least {
-			best, least = n, d
-		}
-	}
-	return best, best != ""
-}
-
-// distance returns the number of bytes to add, remove or replace to turn a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		left := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := left
-			if a[i] != b[j] {
-				cost = 1 + min(left, row[j], row[j+1])
-			}
-			left, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

@@ -41,7 +41,8 @@ func (inst *instance) compute(t *starlark.Thread, b *starlark.Builtin, args star
 	var id string
 	var fn starlark.Callable
 	var o options
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"id", &id, "fn", &fn, "output?", &o.output}, o.pairs()...)...); err != nil {
+	var def starlark.Value = starlark.None
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"id", &id, "fn", &fn, "output?", &o.output, "default?", &def}, o.pairs()...)...); err != nil {
 		return nil, err
 	}
 	d := &decl{kind: "computation", id: id, fn: fn, spec: space.NodeSpec{ID: id, Kind: space.Computation, Output: id}}
@@ -57,10 +58,32 @@ func (inst *instance) compute(t *starlark.Thread, b *starlark.Builtin, args star
 	if err := errors.Join(o.apply(&d.spec), checkArity(fn, 0, "a computation takes none: it reads documents")); err != nil {
 		return nil, fmt.Errorf("compute %s: %w", id, err)
 	}
+	if def != starlark.None && d.spec.Output == "" {
+		return nil, fmt.Errorf("compute %s: it has no output that could have a default; give a cell that it writes the default", id)
+	}
 	if err := inst.add(t, d); err != nil || d.spec.Output == "" {
 		return starlark.None, err
 	}
-	return &value.Place{Cur: &inst.Current, Doc: d.spec.Output, Remembers: true}, nil
+	x := &value.Place{Cur: &inst.Current, Doc: d.spec.Output, Remembers: true}
+	if err := inst.setDefault(t, x, def); err != nil {
+		return nil, fmt.Errorf("compute %s: %w", id, err)
+	}
+	return x, nil
+}
+
+// setDefault gives the place of a document a default, unless that is None.
+func (inst *instance) setDefault(t *starlark.Thread, x *value.Place, def starlark.Value) error {
+	if def == starlark.None {
+		return nil
+	}
+	v, err := inst.Run.ToModel(def)
+	if err != nil {
+		return fmt.Errorf("default: %w", err)
+	}
+	x.ByDefault, x.DocDefault = v, v
+	_, x.DefaultSize, _ = value.Measure(v)
+	inst.noteDefault(t, x.Doc, x.Space, v)
+	return nil
 }
 
 func (inst *instance) effect(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -156,6 +179,15 @@ func (inst *instance) madeByReads(t *starlark.Thread, b *starlark.Builtin, args 
 
 // cell is cell(name, default = None, space = "", version = ..., upgrades = [], rows = False) and doc(...): the place of a document.
 func (inst *instance) cell(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	if len(args) > 0 {
+		switch of := args[0].(type) {
+		case *value.Place:
+			return inst.elsewhere(b, of, args[1:], kwargs)
+		case starlark.String:
+		default:
+			return nil, fmt.Errorf("%s: it takes the name of a document, or a place of another one, not %s; a field with a string, number, bool or null is read where it is named: %s(PLACE, space = ...).field", b.Name(), meter.Article(of.Type()), b.Name())
+		}
+	}
 	var name, in string
 	var def starlark.Value = starlark.None
 	var form formArgs
@@ -179,19 +211,28 @@ func (inst *instance) cell(t *starlark.Thread, b *starlark.Builtin, args starlar
 	if x.Form, err = inst.formOf(name, in, form); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", b.Name(), name, err)
 	}
-	if def != starlark.None {
-		v, err := inst.Run.ToModel(def)
-		if err != nil {
-			return nil, fmt.Errorf("%s %s: default: %w", b.Name(), name, err)
-		}
-		x.ByDefault, x.DocDefault = v, v
-		_, x.DefaultSize, _ = value.Measure(v)
-		inst.noteDefault(t, name, in, v)
+	if err := inst.setDefault(t, x, def); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", b.Name(), name, err)
 	}
 	if inst.Run != nil && inst.Run.Docs != nil && in == inst.Run.Docs.Space() {
 		x.Space = ""
 	}
 	return x, nil
+}
+
+// elsewhere is cell(place, space = NAME) and doc(...): the same place of another space.
+func (inst *instance) elsewhere(b *starlark.Builtin, of *value.Place, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var in string
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "space", &in); err != nil {
+		return nil, fmt.Errorf("%w; %s of a place is the same place of another space, and takes nothing else: %s(PLACE, space = \"name\")", err, b.Name(), b.Name())
+	}
+	if err := model.CheckName("space", in); err != nil {
+		return nil, err
+	}
+	if inst.Run != nil && inst.Run.Docs != nil && in == inst.Run.Docs.Space() {
+		in = ""
+	}
+	return of.In(in, inst.load != nil), nil
 }
 
 // action is action(name, done = None, keep = "", ...): an outbox. It returns the place of the document that

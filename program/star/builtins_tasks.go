@@ -2,6 +2,8 @@ package star
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"go.starlark.net/starlark"
 
@@ -33,7 +35,27 @@ func (inst *instance) taskArguments(b *starlark.Builtin, args starlark.Tuple, kw
 	if tx, err = inst.inHandler(b, "only handlers change tasks"); err == nil {
 		name, err = actionName(b, of)
 	}
+	if err == nil {
+		err = inst.declared(b, "action", name)
+	}
 	return tx, name, key, err
+}
+
+// declared returns an error if no file of the program has registered something of a kind under a name.
+func (inst *instance) declared(b *starlark.Builtin, kind, name string) error {
+	var names []string
+	for _, d := range inst.decls {
+		if d.kind == kind {
+			names = append(names, d.id)
+		}
+	}
+	switch {
+	case inst.test != nil || slices.Contains(names, name): // a test registers nothing
+		return nil
+	case len(names) == 0:
+		return fmt.Errorf("%s: the program has no %s %.100q, and no other; write %s(...) at the top of the file", b.Name(), kind, name, kind)
+	}
+	return fmt.Errorf("%s: the program has no %s %.100q; it has %s%s", b.Name(), kind, name, strings.Join(names, ", "), model.DidYouMean(name, names))
 }
 
 // startTask is start_task(action, key, input = None).
@@ -87,6 +109,9 @@ func (inst *instance) task(_ *starlark.Thread, b *starlark.Builtin, args starlar
 		return nil, err
 	}
 	name, err := actionName(b, of)
+	if err == nil {
+		err = inst.declared(b, "action", name)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -99,9 +99,9 @@ func TestAction_MisuseIsRefused(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ body, words string }{
-		{"start_task('none', 'k')", "has no action or input of that name"},
+		{"start_task('none', 'k')", `start_task: the program has no action "none"; it has a`},
 		{"start_task(a, '')", "key"},
-		{"start_task(c, 'k')", "has no action or input of that name"},
+		{"start_task(c, 'k')", `the program has no action "c"; it has a`},
 		{"start_task(a.tasks, 'k')", "the first argument must be an action or its name, not a"},
 		{"start_task(a, 'k', lambda: 1)", "input"},
 		{"a.set(1)", "a"},

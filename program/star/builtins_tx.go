@@ -183,7 +183,7 @@ func (inst *instance) event(_ *starlark.Thread, b *starlark.Builtin, args starla
 		}
 		return model.String(s)
 	}
-	return &value.View{V: model.Object(
+	return &value.View{Closed: "an event", V: model.Object(
 		model.Field{Key: "by", Value: orNull(ev.By())}, model.Field{Key: "id", Value: model.String(ev.ID)}, model.Field{Key: "origin", Value: orNull(ev.Origin())},
 		model.Field{Key: "stream", Value: model.String(ev.Stream)}, model.Field{Key: "timer", Value: orNull(ev.Timer)},
 	)}, nil

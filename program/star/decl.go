@@ -153,5 +153,5 @@ func taskView(t space.Task) starlark.Value {
 		fields = append(fields, f)
 	}
 	fields = append(fields, model.F("key", t.Key), model.F("state", string(t.State)))
-	return &value.View{V: model.Object(fields...)}
+	return &value.View{Closed: "a task", V: model.Object(fields...)}
 }

@@ -45,8 +45,8 @@ func (inst *instance) testMock(_ *starlark.Thread, b *starlark.Builtin, args sta
 	if err != nil {
 		return nil, err
 	}
-	if !inst.test.performs(name) {
-		return nil, fmt.Errorf("mock: the program has no action %q", name)
+	if !slices.Contains(inst.test.actions(), name) {
+		return nil, fmt.Errorf("mock: the program has no action %q%s", name, model.DidYouMean(name, inst.test.actions()))
 	}
 	m := &inst.test.mocks
 	if m.functions == nil {
@@ -151,7 +151,10 @@ func (inst *instance) performTask(s TestSpace, of attempted, t space.Task) error
 		return fmt.Errorf("mock of %s: %w", action, err)
 	default:
 		if typed, is := out.(failure); is {
-			if c.Err = typed.error.Text(); typed.again {
+			if c.Err = typed.error.Text(); !isCall(t.In) {
+				c.Err = (&space.WorkError{Type: typed.error.Type, Message: typed.error.Message}).Text()
+			}
+			if typed.again {
 				err = inst.attemptAgain(of, t, &c)
 			}
 			if err != nil {

@@ -33,7 +33,7 @@ func (p *Program) register(inst *instance) error {
 	}
 	for _, d := range inst.decls {
 		if d.kind == "cron" && !slices.Contains(p.streams, d.job.Stream) {
-			return errorAt(d.pos, "cron %s: there is no handler for stream %s; handle(%q, ...)", d.id, d.job.Stream, d.job.Stream)
+			return errorAt(d.pos, "cron %s: there is no handler for stream %s; handle(%q, ...)%s", d.id, d.job.Stream, d.job.Stream, model.DidYouMean(d.job.Stream, p.streams))
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package star
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program/star/internal/interp"
+	"github.com/settlehq/settle/program/star/internal/meter"
 	"github.com/settlehq/settle/program/star/internal/value"
 	"github.com/settlehq/settle/receipts"
 )
@@ -248,13 +250,35 @@ func (inst *instance) testCheck(_ *starlark.Thread, b *starlark.Builtin, args st
 	return nil, fmt.Errorf("%s", strings.Join(parts, " "))
 }
 
+// documentOf returns the name that a builtin of tests was given, or that of the document whose place it was given, and the space.
+func documentOf(b *starlark.Builtin, x starlark.Value, in string) (doc, space string, err error) {
+	switch x := x.(type) {
+	case starlark.String:
+		return string(x), in, nil
+	case *value.Place:
+		if len(x.Path) == 0 {
+			return x.Doc, cmp.Or(in, x.Space), nil
+		}
+		return "", "", fmt.Errorf("%s: %s is a part of a document; give the document", b.Name(), x)
+	}
+	return "", "", fmt.Errorf("%s: the first argument must be a name, or what cell, doc or compute returned, not %s", b.Name(), meter.Article(x.Type()))
+}
+
 // nodeArguments reads the arguments (node, space = "").
 func (inst *instance) nodeArguments(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (string, TestSpace, error) {
-	var node, in string
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "node", &node, "space?", &in); err != nil {
+	var of starlark.Value
+	var in string
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "node", &of, "space?", &in); err != nil {
+		return "", nil, err
+	}
+	node, in, err := documentOf(b, of, in)
+	if err != nil {
 		return "", nil, err
 	}
 	s, err := inst.spaceNamed(b, in)
+	if _, is := of.(*value.Place); is {
+		node = inst.test.deriving(node)
+	}
 	if err == nil && !s.Has(node) && s.Runs(node) == 0 {
 		err = fmt.Errorf("%s: there is no node %s", b.Name(), node)
 	}
@@ -308,8 +332,13 @@ func (inst *instance) testWhy(_ *starlark.Thread, b *starlark.Builtin, args star
 
 // testWatch is watch(doc, space = ""): it observes the document from now on.
 func (inst *instance) testWatch(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var doc, in string
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "doc", &doc, "space?", &in); err != nil {
+	var of starlark.Value
+	var in string
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "doc", &of, "space?", &in); err != nil {
+		return nil, err
+	}
+	doc, in, err := documentOf(b, of, in)
+	if err != nil {
 		return nil, err
 	}
 	s, err := inst.spaceNamed(b, in)

@@ -2,6 +2,7 @@ package star
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.starlark.net/starlark"
@@ -57,13 +58,34 @@ func (x *testRun) programOf(name string) *space.Program {
 	return p.Space()
 }
 
-// performs reports whether one of the programs has an action.
-func (x *testRun) performs(action string) bool {
-	is := func(a *space.ActionSpec) bool { return a.Name == action && !a.Input }
-	for _, p := range x.others { // any order: one is enough
-		if slices.ContainsFunc(p.space.Actions(), is) {
-			return true
+// programs returns the programs of the test, the one that the file tests first.
+func (x *testRun) programs() []*Program {
+	all := []*Program{x.program}
+	for _, pattern := range slices.Sorted(maps.Keys(x.others)) {
+		all = append(all, x.others[pattern])
+	}
+	return all
+}
+
+// deriving returns the node that derives a document, in one of the programs; the name of the document if there is none.
+func (x *testRun) deriving(doc string) string {
+	derives := func(n Node) bool { return n.Output == doc }
+	for _, p := range x.programs() {
+		if i := slices.IndexFunc(p.nodes, derives); i >= 0 {
+			return p.nodes[i].ID
 		}
 	}
-	return slices.ContainsFunc(x.program.space.Actions(), is)
+	return doc
+}
+
+// actions returns the names of the actions of the programs.
+func (x *testRun) actions() (names []string) {
+	for _, p := range x.programs() {
+		for _, a := range p.space.Actions() {
+			if !a.Input {
+				names = append(names, a.Name)
+			}
+		}
+	}
+	return names
 }

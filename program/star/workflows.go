@@ -110,6 +110,12 @@ func (inst *instance) startWorkflow(_ *starlark.Thread, b *starlark.Builtin, arg
 	if in == "" {
 		in = tx.Space()
 	}
+	if in == tx.Space() {
+		name, _ := payload.Get("workflow").AsString()
+		if err := inst.declared(b, "workflow", name); err != nil {
+			return nil, err
+		}
+	}
 	tx.Send(in, runs.StreamStart, payload)
 	return starlark.None, tx.Err()
 }

@@ -12,6 +12,10 @@ export async function typed(client: Client): Promise<void> {
   const weight: number | undefined = crates?.[id]?.within?.weight
   for await (const u of s.watch('heavy')) u.value satisfies Crate[] | undefined
   s.enqueue('pack', crate, { changes: { crates: (all) => ({ ...all, [id]: { ...crate, weight: weight ?? 0 } }) } })
+  const load = await s.get(`load-${id}`)
+  load satisfies Crate | number | undefined
+  // @ts-expect-error no collection has such documents
+  await s.get(`cargo-${id}`)
   // @ts-expect-error a field of another type
   await s.send('pack', { ...crate, weight: '1' })
   // @ts-expect-error the result is a string

@@ -14,5 +14,8 @@ export interface Depot extends Program {
     crates: { [key: string]: Crate }
     /** It is derived. */
     heavy: Array<Crate>
+    [document: `load-${string}`]: Crate | number
+    /** It is derived. */
+    'load-total': number
   }
 }

@@ -103,6 +103,13 @@ func (x *Place) Child(step string) *Place {
 	return k
 }
 
+// In returns the same place of a space, "" for the own one. It reads nothing.
+func (x *Place) In(space string, remembers bool) *Place {
+	y := *x
+	y.Space, y.Remembers, y.Children = space, remembers, nil
+	return &y
+}
+
 // Read returns the whole value.
 func (x *Place) Read() (model.Value, error) {
 	tx, err := x.Tx()

@@ -1,8 +1,10 @@
 package value
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -16,6 +18,8 @@ import (
 type View struct {
 	V      model.Value
 	Schema *Schema // of a payload; nil if there is none
+	// Closed names what the object is, such as "an event", if it has the fields of V and no others: naming another one is an error.
+	Closed string
 }
 
 var (
@@ -56,7 +60,15 @@ func (x *View) Attr(name string) (starlark.Value, error) {
 	if x.Schema != nil && x.Schema.fields != nil && x.Schema.field(name) == nil {
 		return nil, starlark.NoSuchAttrError(fmt.Sprintf("the payload has no field %s; its schema has %s", name, x.Schema.names()))
 	}
+	if x.Closed != "" {
+		return nil, starlark.NoSuchAttrError(x.lacks(name))
+	}
 	return starlark.None, nil
+}
+
+// lacks returns the error of a field that a closed object does not have.
+func (x *View) lacks(name string) string {
+	return fmt.Sprintf("%s has no field %s; it has %s", x.Closed, meter.Clip(name), strings.Join(x.V.Keys(), ", "))
 }
 
 func (x *View) child(f model.Value, name string) starlark.Value {
@@ -83,7 +95,11 @@ func (x *View) Get(k starlark.Value) (starlark.Value, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	return FromModel(x.V.At(model.Path{step})), true, nil
+	v := x.V.At(model.Path{step})
+	if x.Closed != "" && v.IsAbsent() {
+		return nil, false, errors.New(x.lacks(step))
+	}
+	return FromModel(v), true, nil
 }
 
 // stepOf converts a key or an index to a step of a path. A negative index counts from the end.
