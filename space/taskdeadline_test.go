@@ -245,6 +245,32 @@ func TestDeadline_ATaskWhoseDeadlineIsCancelledGoesOn(t *testing.T) {
 	}
 }
 
+// If the space has a program without the action when the deadline passes, the event is a dead letter, and redriving it ends the task.
+func TestDeadline_ThatPassesWithoutTheActionIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	var ended []string
+	mended := true
+	w := newWorld(t)
+	p := limited(t, &ended, &mended)
+	h := w.limits(p, "w1", noon)
+	h.sends("start-work")
+	other := w.limits(newProgram(t).Program, "w2", noon+10_000)
+	rc := w.allReceipts(home)[1]
+	if rc.Outcome != model.Refused || len(other.core.Inspect().Lane().Later()) > 0 {
+		t.Errorf("receipts %v", w.receipts(home))
+	}
+	h = w.limits(p, "w3", noon+20_000)
+	if len(h.pending("work")) != 1 {
+		t.Errorf("%+v", h.core.Tasks("work"))
+	}
+	c := Completion{Key: "k", N: 1, Err: "DeadlineError: the task has not ended within 10s"}
+	w.send(home, "work", model.RedriveID(rc.Event), c.Value())
+	h.run()
+	if !slices.Equal(ended, []string{passed}) || len(h.pending("work")) > 0 {
+		t.Errorf("ended %q, receipts %v", ended, w.receipts(home))
+	}
+}
+
 // Deadlines pass while the space is nowhere in memory; the next owner ends the tasks, from what is saved or from the log alone.
 func TestDeadline_PassesWhileNoWorkerHasTheSpace(t *testing.T) {
 	t.Parallel()
