@@ -192,24 +192,38 @@ func TestDeadline_IsRedrivenIfDoneFails(t *testing.T) {
 	}
 }
 
-// If the end that a performer has reported could not be handled, the deadline does not end the task a second time.
+// If the end that a performer has reported could not be handled, the deadline does not end the task a second time, even if an earlier version,
+// which does not know until, has left the timer.
 func TestDeadline_DoesNotReplaceAnEndThatIsNotHandled(t *testing.T) {
 	t.Parallel()
-	var ended []string
-	mended := false
-	w := newWorld(t)
-	h := w.limits(limited(t, &ended, &mended), "w1", noon)
-	h.sends("start-work")
-	h.wall += 10_000 // the deadline is due, behind this event
-	c := Completion{Key: "k", Out: model.Int(7)}
-	w.send(home, "work", "done", c.Value())
-	h.deliver()
-	h.run()
-	mended = true
-	h.pass(10_000)
-	h.run()
-	if task := h.core.Tasks("work")[0]; !task.Unhandled || len(ended) > 0 {
-		t.Errorf("%+v, ended %q", task, ended)
+	for _, earlier := range []bool{false, true} {
+		var ended []string
+		mended := false
+		w := newWorld(t)
+		p := limited(t, &ended, &mended)
+		h := w.limits(p, "w1", noon)
+		h.sends("start-work")
+		if earlier {
+			w.put(home, model.Write{Doc: "work", Path: model.Path{"tasks", "k", "until"}, Delete: true})
+			h = w.limits(p, "w2", noon)
+		}
+		c := Completion{Key: "k", Out: model.Int(7)}
+		w.send(home, "work", "done", c.Value())
+		h.run()
+		mended = true
+		if waits := len(h.core.Inspect().Lane().Later()) > 0; waits != earlier {
+			t.Errorf("the timer waits: %v", waits)
+		}
+		h.pass(20_000)
+		h.run()
+		if task := h.core.Tasks("work")[0]; !task.Unhandled || len(ended) > 0 {
+			t.Errorf("%+v, ended %q", task, ended)
+		}
+		w.send(home, "work", model.RedriveID("done"), c.Value())
+		h.run()
+		if !slices.Equal(ended, []string{"k done 7"}) {
+			t.Errorf("ended %q", ended)
+		}
 	}
 }
 
