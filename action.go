@@ -59,9 +59,11 @@ type Task[In, Out any] struct {
 	Progress Value
 	// Event is the event whose handler has started a pending task.
 	Event EventID
+	// Deadline is when a pending task fails unless it has ended; zero for never.
+	Deadline time.Time
 }
 
-// ActionOption configures how tasks are performed. Package fleet has further ones, and package remote those of External.
+// ActionOption configures how tasks are performed. Package fleet has further ones, package remote those of External, and package deadline that of the whole task.
 type ActionOption func(*tasks.Options)
 
 // Attempts sets the number of attempts before a task is given up. By default (0) an action is
@@ -194,7 +196,7 @@ func (a Action[In, Out]) Done(p *Program, done func(tx *Tx, t Task[In, Out]) err
 //
 // A pending or done task is not started again: with an equal input Start does nothing, with another
 // input the transaction fails. A task that was given up, cancelled or forgotten is started anew.
-// Options are space.Priority and space.Replace.
+// Options are space.Priority, space.Replace and space.Deadline.
 func (a Action[In, Out]) Start(tx *Tx, key string, in In, options ...space.TaskOption) {
 	v, err := encode(a.in, in)
 	if err != nil {
@@ -270,6 +272,9 @@ func (a Action[In, Out]) read(from Reader, key string, entry Value) Task[In, Out
 
 func (a Action[In, Out]) decode(t space.Task) (task Task[In, Out], err error) {
 	task = Task[In, Out]{Key: t.Key, State: t.State, Attempts: t.Attempts, Progress: t.Progress, Event: EventID{t.Event}, Err: taskError(t.Err)}
+	if t.Until > 0 {
+		task.Deadline = time.UnixMilli(t.Until).UTC()
+	}
 	var err1, err2 error
 	task.In, err1 = a.in.Decode(t.In)
 	task.Out, err2 = a.out.Decode(t.Out)
@@ -372,7 +377,7 @@ func (p *Program) performed(name string, input bool, o *tasks.Options) *space.Ac
 	if err := o.Fleet.Check(); err != nil {
 		p.note(fmt.Errorf("program %s: %s: %w", p.Name(), called(name, input), err))
 	}
-	spec.Keep, spec.Fleet = keep, o.Fleet
+	spec.Keep, spec.Fleet, spec.Deadline = keep, o.Fleet, o.Deadline
 	return spec
 }
 

@@ -74,10 +74,10 @@ func (w *Workflows) External(name string, options ...settle.ActionOption) {
 		set(&o)
 	}
 	w.checkFleet(name, &o)
-	w.actions = append(w.actions, &space.ActionSpec{Name: name, External: true, Remote: o.Terms(), Fleet: o.Fleet})
+	w.actions = append(w.actions, &space.ActionSpec{Name: name, External: true, Remote: o.Terms(), Fleet: o.Fleet, Deadline: o.Deadline})
 }
 
-// ActionOption configures an action. Package fleet has further ones.
+// ActionOption configures an action. Packages fleet and deadline have further ones.
 type ActionOption func(*tasks.Options)
 
 // AtATime limits the attempts of the action that run at the same time in one space; default 16.
@@ -139,7 +139,7 @@ func Perform[In, Out any](w *Workflows, name string, do func(ctx context.Context
 		w.note(fmt.Errorf("action %s: %w", name, err))
 	}
 	w.checkFleet(name, o)
-	w.actions = append(w.actions, &space.ActionSpec{Name: name, Performer: p, Fleet: o.Fleet})
+	w.actions = append(w.actions, &space.ActionSpec{Name: name, Performer: p, Fleet: o.Fleet, Deadline: o.Deadline})
 }
 
 func (w *Workflows) checkFleet(name string, o *tasks.Options) {

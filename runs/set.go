@@ -157,7 +157,7 @@ func (s *Set) Use(a *space.ActionSpec) error {
 	if a.Done != nil {
 		return fmt.Errorf("action %s is called by a workflow, which receives its results; it cannot have a function done, too: declare another action for other work", a.Name)
 	}
-	a.Done, a.Discard = s.ended, true
+	a.Done, a.Discard, a.Failed = s.ended, true, failedText
 	a.Fleet.Of = func(t *space.Task, by string) model.Value { return t.In.Get("kwargs").Get(by) }
 	if shared := !a.Apart(); s.shared[a.Name] != shared { // programs that share the set run meanwhile
 		s.shared[a.Name] = shared

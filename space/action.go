@@ -68,6 +68,10 @@ type ActionSpec struct {
 	Remote   *Remote
 	// Fleet has the limits that count for all workers together.
 	Fleet Fleet
+	// Deadline is how long after its start a task of an action may end; 0 for no limit.
+	Deadline time.Duration
+	// Failed returns the text of an error that the space itself gives a task; nil for the type and the message.
+	Failed func(f *WorkError) string
 }
 
 // Performer makes attempts at the tasks of an action, or fetches an input. It runs beside the space: the core

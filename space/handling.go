@@ -161,7 +161,7 @@ func (h *handling) conclude(a *ledger.Attempt, dropped bool) {
 	}
 	h.jobs.setNext(&tx.attempt.Draft, a.Event)
 	if a.Receipt.Outcome != model.Handled {
-		tx.endTask(h.sizes, a.Event, receipts.Reason(a.Receipt))
+		tx.endTask(h.sizes, a.Event, receipts.Reason(a.Receipt), a.Receipt.Outcome == model.Cancelled)
 	}
 	h.traceSends(a)
 }

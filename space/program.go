@@ -344,6 +344,9 @@ func (p *Program) addAction(a *ActionSpec) error {
 			return err
 		}
 	}
+	if err := a.checkDeadline(); err != nil {
+		return err
+	}
 	for _, doc := range a.list().docs() {
 		if node := p.outputs[doc]; node != "" {
 			return fmt.Errorf("document %s is written by node %s; the tasks need a document of their own", doc, node)

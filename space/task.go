@@ -63,6 +63,8 @@ type Task struct {
 	Event string
 	// Since is when it was started, in milliseconds since 1970, if it has a document of its own; 0 otherwise.
 	Since int64
+	// Until is when it fails unless it has ended, in milliseconds since 1970, while it is pending; 0 for never.
+	Until int64
 }
 
 // TaskOption is an option of Tx.StartTask.
@@ -72,6 +74,8 @@ type TaskOption func(*starting)
 type starting struct {
 	priority int
 	replace  bool
+	deadline time.Duration
+	limited  bool // by deadline
 }
 
 // Priority sets the priority of a task: of the tasks of an action that could begin, those with a higher one do. The default is 0, and
@@ -100,6 +104,7 @@ func TaskOf(key string, entry model.Value) Task {
 	t.Priority = int(min(max(priority, -maxPriority), maxPriority))
 	t.Since, _ = entry.Get("since").AsInt()
 	t.Event, _ = entry.Get("event").AsString()
+	t.Until, _ = entry.Get("until").AsInt()
 	if t.Unhandled && t.Err == "" {
 		t.Err = noRoomForText
 	}
@@ -111,7 +116,7 @@ const noRoomForText = "its end was reported and could not be handled; the docume
 
 // entry returns the task as it is stored. In a document of its own it says whose it is: action is "" for one in a document that tasks share.
 func (t *Task) entry(action string) model.Value {
-	fields := make([]model.Field, 0, 13) // in their order, which saves sorting them
+	fields := make([]model.Field, 0, 14) // in their order, which saves sorting them
 	add := func(name string, v model.Value, there bool) {
 		if there {
 			fields = append(fields, model.Field{Key: name, Value: v})
@@ -131,6 +136,7 @@ func (t *Task) entry(action string) model.Value {
 	add("since", model.Int(t.Since), t.Since > 0 && t.State == TaskPending)
 	add("state", model.String(string(t.State)), true)
 	add("unhandled", model.Bool(t.Unhandled), t.Unhandled)
+	add("until", model.Int(t.Until), t.Until > 0 && t.State == TaskPending)
 	return model.Object(fields...)
 }
 

@@ -49,6 +49,10 @@ func (t *transaction) startTask(action, key string, in any, options []TaskOption
 	if max(how.priority, -how.priority) > maxPriority {
 		return fmt.Errorf("the priority is %d; between -%d and %d are possible", how.priority, maxPriority, maxPriority)
 	}
+	within, err := a.deadline(&how)
+	if err != nil {
+		return err
+	}
 	task := Task{Key: key, State: TaskPending, In: v, Priority: how.priority}
 	at, was := a.find(t, key)
 	switch other := how.replace && was.State == TaskPending && !model.Equal(was.In, v); {
@@ -60,7 +64,11 @@ func (t *transaction) startTask(action, key string, in any, options []TaskOption
 		return nil
 	}
 	a.tidy(t)
+	a.dropDeadline(t, &was)
 	task.N = a.nextN(t, was.N)
+	if err := a.setDeadline(t, &task, within); err != nil {
+		return err
+	}
 	if was.State == NoTask && a.apart {
 		at = spot{doc: model.TaskDoc(a.name, key), own: true}
 	}
@@ -111,6 +119,7 @@ func (h *Tx) CancelTask(action, key string) bool {
 	if task.State != TaskPending {
 		return false
 	}
+	a.dropDeadline(t, &task)
 	task.State, task.At = TaskCancelled, t.core.ledger.Wall()
 	a.put(t, &at, &task)
 	return true
@@ -211,6 +220,7 @@ func (t *transaction) forgetTask(name, key string) error {
 
 // remove removes an entry, but remembers its number for nextN.
 func (l *taskList) remove(t *transaction, at *spot, task Task) {
+	l.dropDeadline(t, &task)
 	n := task.N
 	if l.input {
 		wanted, _ := t.peek(l.pending(), task.Key).AsInt()
@@ -338,6 +348,9 @@ func (l *taskList) conclude(t *transaction, ev *model.Event) (model.Value, error
 		return model.Value{}, fmt.Errorf("an event of action %s: %w", l.name, err)
 	}
 	at, task, late := l.meant(t, &c)
+	if late == "" && task.State != TaskPending && passes(ev) {
+		late = "it is " + string(task.State)
+	}
 	if late != "" {
 		return model.Object(model.F("ignored", late)), nil
 	}
@@ -399,6 +412,7 @@ func (l *taskList) meant(t *transaction, c *Completion) (at spot, task Task, lat
 
 // end stores a task that has ended.
 func (l *taskList) end(t *transaction, at *spot, task *Task) {
+	l.dropDeadline(t, task)
 	task.At = t.core.ledger.Wall()
 	l.put(t, at, task)
 	if l.input {
@@ -418,10 +432,10 @@ const maxTaskError = 300
 // exceeds its bound by at most a half, and still fits into a message, which has room for twice as much. In an
 // input's document, a key without an entry stays requested: it is reported again, or fetched, when there is
 // room.
-func (t *transaction) endTask(sizes *sizes, ev *model.Event, why string) {
+func (t *transaction) endTask(sizes *sizes, ev *model.Event, why string, cancelled bool) {
 	a := t.core.tasks.byName[ev.Stream]
-	if a == nil {
-		return
+	if a == nil || passes(ev) && cancelled {
+		return // a task whose deadline is cancelled goes on
 	}
 	c, err := readCompletion(ev.Payload)
 	if err != nil || c.reports() {
@@ -429,7 +443,7 @@ func (t *transaction) endTask(sizes *sizes, ev *model.Event, why string) {
 	}
 	t.err = nil // its other effects are dropped
 	at, task, late := a.meant(t, &c)
-	if late != "" {
+	if late != "" || passes(ev) && task.State != TaskPending {
 		return
 	}
 	d := t.graph.known(at.doc)
@@ -441,6 +455,10 @@ func (t *transaction) endTask(sizes *sizes, ev *model.Event, why string) {
 	set("state", model.String(string(TaskFailed)))
 	set("n", model.Int(task.N))
 	set("unhandled", model.Bool(true))
+	if task.Until > 0 {
+		set("until", model.Value{})
+		a.dropDeadline(t, &task)
+	}
 	if text := endText(ev, why); sizes.roomFor(t, d, taskEndBytes+len(text)) {
 		set("error", model.String(text))
 		set("at", model.Int(t.core.ledger.Wall()))

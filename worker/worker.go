@@ -165,7 +165,7 @@ func (p program) NewCore(of *host.Access, st model.SpaceState, r *replica.Replic
 	}
 	c.tasks = tasks.New(tasks.Host{
 		Deployment: p.engine.deployment, Space: of.Space, Ctx: of.Ctx, Slots: p.engine.performing, Offers: p.engine.offers, Limits: p.engine.limits, Logger: p.engine.cfg.Logger, Warn: of.Warn,
-		Now: of.Now, Go: of.Go, Call: of.Call, Send: of.Send, Report: of.Report, Attempts: c.attempts(), Offered: c.engine.offered,
+		Now: of.Now, Wall: p.engine.cfg.wall, Go: of.Go, Call: of.Call, Send: of.Send, Report: of.Report, Attempts: c.attempts(), Offered: c.engine.offered,
 		Ended: func(end tasks.End) { c.engine.failing.ended(of.Space, &end) },
 	})
 	context.AfterFunc(of.Ctx, func() { c.engine.failing.left(of.Space) })

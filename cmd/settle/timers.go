@@ -75,9 +75,12 @@ func (c *timersCmd) line(w *model.Waiting) waitingLine {
 
 // what names the timer, job or event.
 func (l *waitingLine) what() string {
+	task, isDeadline := space.TaskOfTimer(l.Timer)
 	switch {
 	case l.Job != "":
 		return "job " + l.Job
+	case isDeadline:
+		return "deadline of " + task
 	case l.Timer != "":
 		return "timer " + l.Timer
 	}

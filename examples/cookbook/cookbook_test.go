@@ -2,6 +2,7 @@ package cookbook
 
 import (
 	"context"
+	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -173,4 +174,92 @@ func TestMigrate_BothFormsAreReadAndOneIsWritten(t *testing.T) {
 	settletest.SendID(s, migrate, settle.ID("migrate-2")) // it is the same event
 	settletest.Expect(s, profile, Profile{First: "Ann", Last: "Lee"})
 	settletest.Expect(s, greeting, "Hello Ann")
+}
+
+func TestApprove_APersonDecides(t *testing.T) {
+	t.Parallel()
+	d, err := settle.Start(t.Context(), settle.Config{
+		Programs: settle.Always(approvals()),
+		Server:   embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Stop(t.Context())
+	as := func(principal string) settle.Space {
+		c, err := settle.NewClient(d.Bus(), settle.ClientConfig{ID: principal, Principal: principal})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c.Space("expense-17")
+	}
+	if err := request.Call(t.Context(), as("ann"), settle.ID("r1"), "a chair"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ by, code string }{{"ann", "not-you"}, {"bob", ""}, {"cy", "closed"}} {
+		_, err := decide.Call(t.Context(), as(c.by), settle.ID("d1"), true)
+		if no, _ := errors.AsType[*settle.Rejection](err); no == nil && (c.code != "" || err != nil) || no != nil && no.Code != c.code {
+			t.Errorf("%s: %v", c.by, err)
+		}
+	}
+	if a, err := approval.Fetch(t.Context(), d.Client().Space("expense-17")); a.State != "approved" || a.Decided != "bob" || a.Asked != "ann" || err != nil {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+func TestApprove_ARequestExpires(t *testing.T) {
+	t.Parallel()
+	s := settletest.New(t, approvals()).Space("expense-17")
+	settletest.Send(s, request, "a chair")
+	s.Advance(remindAfter - time.Second)
+	settletest.Expect(s, settle.Field[bool](approval, "reminded"), false)
+	s.Advance(time.Second)
+	settletest.Expect(s, settle.Field[bool](approval, "reminded"), true)
+	s.World().Crash() // the timers are state of the space
+	s.Advance(decideWithin - remindAfter)
+	settletest.Expect(s, settle.Field[string](approval, "state"), "expired")
+	if rc := settletest.Send(s, decide, true); rc.Code != "closed" {
+		t.Errorf("receipt %+v", rc)
+	}
+	if got := settletest.PendingTasks(s, notify); strings.Join(got, " ") != "asked expired reminder" {
+		t.Errorf("notifications: %v", got)
+	}
+}
+
+// stocks says which program a space runs.
+func stocks(space string) *settle.Program {
+	switch {
+	case space == supplier:
+		return supplies()
+	case strings.HasPrefix(space, "warehouse-"):
+		return warehouse()
+	}
+	return product()
+}
+
+func TestRestock_OneOrderForEachTimeThatItBecomesShort(t *testing.T) {
+	t.Parallel()
+	w := settletest.New(t, stocks)
+	chair, a, b, to := w.Space("chair"), w.Space("warehouse-a"), w.Space("warehouse-b"), w.Space(supplier)
+	expect := func(orders int) {
+		t.Helper()
+		if n := len(orderList.Get(to)); n != orders {
+			t.Errorf("%d orders, not %d", n, orders)
+		}
+	}
+	settletest.Send(a, move, Moved{"chair", 6})
+	settletest.Send(b, move, Moved{"chair", 6})
+	settletest.Send(chair, atLeast, 10)
+	expect(0)
+	settletest.Send(chair, promise, 3) // 9 are left
+	expect(1)
+	settletest.Send(b, move, Moved{"chair", -2}) // shorter still
+	w.Crash()
+	settletest.Send(chair, promise, 1)
+	expect(1)
+	settletest.Send(a, move, Moved{"chair", 20}) // the delivery
+	expect(1)
+	settletest.Send(chair, atLeast, 100)
+	expect(2)
 }

@@ -240,14 +240,17 @@ func (inst *instance) elsewhere(b *starlark.Builtin, of *value.Place, args starl
 func (inst *instance) action(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name string
 	var done starlark.Value
-	var keep starlark.String
+	var keep, deadline starlark.String
 	terms := termsArgs{}
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"name", &name, "done?", &done, "keep?", &keep}, terms.unpack()...)...); err != nil {
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"name", &name, "done?", &done, "keep?", &keep, "deadline??", &deadline}, terms.unpack()...)...); err != nil {
 		return nil, err
 	}
 	d := &decl{kind: "action", id: name}
 	var err error
 	if d.keep, err = durationOf("keep", keep); err == nil {
+		d.deadline, err = durationOf("deadline", deadline)
+	}
+	if err == nil {
 		d.remote, err = terms.remote()
 	}
 	if err == nil {

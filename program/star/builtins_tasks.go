@@ -62,9 +62,14 @@ func (inst *instance) declared(b *starlark.Builtin, kind, name string) error {
 func (inst *instance) startTask(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var input starlark.Value = starlark.None
 	priority := 0
-	tx, name, key, err := inst.taskArguments(b, args, kwargs, "input?", &input, "priority?", &priority)
+	var deadline starlark.String
+	tx, name, key, err := inst.taskArguments(b, args, kwargs, "input?", &input, "priority?", &priority, "deadline??", &deadline)
 	if err != nil {
 		return nil, err
+	}
+	within, err := durationOf("deadline", deadline)
+	if err != nil {
+		return nil, fmt.Errorf("start_task %s: %w", name, err)
 	}
 	v := model.Value{}
 	if input != starlark.None {
@@ -72,7 +77,11 @@ func (inst *instance) startTask(_ *starlark.Thread, b *starlark.Builtin, args st
 			return nil, fmt.Errorf("start_task %s: input: %w", name, err)
 		}
 	}
-	tx.StartTask(name, key, v, space.Priority(priority))
+	options := []space.TaskOption{space.Priority(priority)}
+	if within > 0 {
+		options = append(options, space.Deadline(within))
+	}
+	tx.StartTask(name, key, v, options...)
 	return starlark.None, tx.Err()
 }
 

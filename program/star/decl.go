@@ -31,6 +31,8 @@ type decl struct {
 	job  space.CronSpec
 	expr string
 	keep time.Duration // of an action, and of runs
+	// deadline is how long after its start a task of an action may end.
+	deadline time.Duration
 	// remote is how performers get the tasks of an action, nil if they do not.
 	remote *space.Remote
 	fleet  space.Fleet

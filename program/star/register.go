@@ -203,7 +203,7 @@ func (p *Program) child(i int, out, key string) func(tx *space.Tx) (model.Value,
 // another process performs the tasks: the worker hands them to performers, or it sees them in the document and sends an event
 // with the result.
 func (p *Program) actionSpec(d *decl, i int) *space.ActionSpec {
-	spec := &space.ActionSpec{Name: d.id, Keep: d.keep, External: true, Remote: d.remote, Fleet: d.fleet}
+	spec := &space.ActionSpec{Name: d.id, Keep: d.keep, External: true, Remote: d.remote, Fleet: d.fleet, Deadline: d.deadline}
 	if d.fn != nil {
 		spec.Done = func(tx *space.Tx, t space.Task) error {
 			task := func(*instance) (starlark.Tuple, error) { return starlark.Tuple{taskView(t)}, nil }

@@ -20,6 +20,8 @@ const (
 	AnswerError = "AnswerError"
 	// QueueError: the input of the task names a queue that is none.
 	QueueError = "QueueError"
+	// DeadlineError: the task has not ended at its deadline.
+	DeadlineError = space.DeadlineError
 )
 
 // Bounds of what a performer answers.

@@ -45,6 +45,8 @@ type Host struct {
 	Offers *Offers
 	// Now returns the time by the clock of the loop.
 	Now func() time.Duration
+	// Wall returns the wall time.
+	Wall func() time.Time
 	// Go runs a function beside the loop, Call makes the loop run one.
 	Go, Call func(func())
 	// Send stores an event in a lane.
@@ -333,6 +335,10 @@ func (l *List) Perform() {
 func (l *List) admits(a *performing, t *task, now time.Duration) bool {
 	if t.ended != nil {
 		return true
+	}
+	if t.Until > 0 && t.Until <= l.host.Wall().UnixMilli() { // a timer of the space is about to end it, perhaps after a long time without an owner
+		a.queue.postpone(t, now+time.Second)
+		return false
 	}
 	if limit := limitOf(a.spec, &t.Task); limit != "" && !l.within(a, t, limit, now) {
 		return false

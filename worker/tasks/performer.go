@@ -41,8 +41,9 @@ type Options struct {
 	// Remote has what only counts where performers elsewhere get the tasks; Watched reports that none do.
 	Remote  space.Remote
 	Watched bool
-	// Fleet is that of space.ActionSpec.
-	Fleet space.Fleet
+	// Fleet and Deadline are those of space.ActionSpec.
+	Fleet    space.Fleet
+	Deadline time.Duration
 }
 
 // Terms returns how performers get the tasks of an external action, nil if they do not. A timeout has no default there.

@@ -94,7 +94,7 @@ func TestProtocol_TheAnswersOfThePageAreRead(t *testing.T) {
 
 func TestProtocol_ThePageHasTheTypesOfErrors(t *testing.T) {
 	t.Parallel()
-	types := []string{AnswerError, LimitError, LostError, QueueError, TimeoutError}
+	types := []string{AnswerError, DeadlineError, LimitError, LostError, QueueError, TimeoutError}
 	got := slices.DeleteFunc(named(section(t, "## What the worker does")), func(name string) bool { return !strings.HasSuffix(name, "Error") })
 	if !slices.Equal(got, types) {
 		t.Errorf("the page has %q, the code %q", got, types)
