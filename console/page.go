@@ -197,7 +197,7 @@ func (c *Console) servePage(w http.ResponseWriter, r *http.Request, p *page) {
 
 // headStart is how long a browser waits for a page before it gets the beginning. An answer that comes in that time has the status of what was read.
 // Console.headStart is it, but in tests.
-const headStart = 50 * time.Millisecond
+const headStart = 10 * time.Millisecond
 
 // answerWith answers with what a topic shows now. A browser that opens a page gets the beginning of it, what is around it, while that is read.
 func (c *Console) answerWith(ctx context.Context, w http.ResponseWriter, r *http.Request, t *topic) {

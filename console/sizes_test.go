@@ -1,6 +1,8 @@
 package console
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"math"
@@ -327,6 +329,19 @@ func TestSpace_ManySendsAreOneLine(t *testing.T) {
 // mostBegin bounds what a browser gets before a page is read, in bytes before compression.
 const mostBegin = 8 << 10
 
+// mostBeforePaint bounds what a browser needs before its first paint, the beginning of the page and the style sheet, after compression: what a server sends on a
+// new connection before the first acknowledgement, ten segments.
+const mostBeforePaint = 10 * 1460
+
+// compressed returns the size of a text after compression.
+func compressed(text string) int {
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // the level is valid
+	_, _ = io.WriteString(z, text)                  // to memory
+	_ = z.Close()
+	return b.Len()
+}
+
 // A browser that opens a page gets the beginning while the deployment is read: it paints what is around the page, and needs no more for that than the style sheet.
 // Others get an answer with the status of what was read.
 func TestPage_ABrowserGetsTheBeginningWhileThePageIsRead(t *testing.T) {
@@ -370,6 +385,9 @@ func TestPage_ABrowserGetsTheBeginningWhileThePageIsRead(t *testing.T) {
 			}
 			if len(begin) > mostBegin {
 				t.Errorf("%s begins with %d bytes", c.path, len(begin))
+			}
+			if n := compressed(begin) + len(w.c.looks.assets["console.css"].small); n > mostBeforePaint {
+				t.Errorf("%s: %d bytes are needed before the first paint", c.path, n)
 			}
 			close(hold)
 		}

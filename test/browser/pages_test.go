@@ -154,6 +154,20 @@ func TestPages_AreSmall(t *testing.T) {
 	}
 }
 
+// That a page is being read is shown after a moment, so that one which arrives sooner does not flicker.
+func TestPages_ThatArriveSoonDoNotFlicker(t *testing.T) {
+	w := start(t, 0, gateway.Config{})
+	b := w.open()
+	b.to("/")
+	if at := eval[string](b, `(() => {
+		document.body.append(Object.assign(document.createElement("p"), {className: "reading", textContent: "…"}));
+		return getComputedStyle(document.querySelector(".reading:last-child")).visibility;
+	})()`); at != "hidden" {
+		t.Errorf("when a page begins, that it is being read is %s", at)
+	}
+	b.until(`getComputedStyle(document.querySelector(".reading:last-child")).visibility === "visible"`)
+}
+
 // A deployment without spaces, and one without workers, are named on their pages, with what to do.
 func TestEmpty_PagesTeach(t *testing.T) {
 	w := start(t, 0, gateway.Config{})
