@@ -84,7 +84,9 @@ func (p place[T]) upgradedRows(v Value) (Value, error) {
 		if p.form.chain == nil && model.VersionOf(row) == 1 {
 			continue
 		}
-		up, err := p.form.chain.Upgrade(model.Path{p.doc, key}, row)
+		at := p
+		at.path = model.Path{key}
+		up, err := p.form.chain.Upgrade(at, row)
 		if err == nil && !model.Equal(row, up) {
 			v, err = v.Set(model.Path{key}, up)
 		}
@@ -138,7 +140,7 @@ func (p place[T]) present(r Reader, how howToRead[T]) Value {
 	to, rest := p.unit()
 	switch {
 	case len(rest) == 0:
-		return p.orFail(r, "read")(p.upgraded(how.whole(p, r)))
+		return p.orFail(r)(p.upgraded(how.whole(p, r)))
 	case p.form.chain == nil:
 		if v := how.whole(p, r); !p.outdated(r, to) {
 			return v
@@ -147,7 +149,7 @@ func (p place[T]) present(r Reader, how howToRead[T]) Value {
 	case versionIn(how.at(p, r, append(to, model.VersionKey))) == p.form.chain.Version():
 		return how.whole(p, r)
 	}
-	v := p.orFail(r, "read")(p.upgraded(how.at(p, r, to))).At(rest)
+	v := p.orFail(r)(p.upgraded(how.at(p, r, to))).At(rest)
 	if l, is := v.AsLink(); is && !isLink[T]() {
 		if l.Space == "" {
 			l.Space = p.space
@@ -163,10 +165,10 @@ func versionIn(v Value) int {
 }
 
 // orFail returns a function that fails the transaction for an error.
-func (p place[T]) orFail(r Reader, doing string) func(Value, error) Value {
+func (p place[T]) orFail(r Reader) func(Value, error) Value {
 	return func(v Value, err error) Value {
 		if err != nil {
-			r.Fail(fmt.Errorf("%s %w", doing, err))
+			r.Fail(err)
 		}
 		return v
 	}
@@ -225,7 +227,7 @@ func (p place[T]) prepare(w Writer, deletes bool) bool {
 		v, err = p.form.chain.Stamp(v)
 	}
 	if err != nil {
-		w.Fail(fmt.Errorf("write %w", err))
+		w.Fail(err)
 		return false
 	}
 	w.Set(p.doc, v, to...)

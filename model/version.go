@@ -25,5 +25,5 @@ type NewerError struct {
 }
 
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("%s has version %d, and this program reads version %d: a later version of the program has written it; deploy that version", e.Place, e.Version, e.Known)
+	return fmt.Sprintf("%s has version %d, and this program reads version %d: a later version of the program has written it; deploy that program", e.Place, e.Version, e.Known)
 }
