@@ -45,7 +45,9 @@ func keyOf(ev *model.Event) receipts.Key { return receipts.Key{Stream: ev.Stream
 func (h *head) knows(ev *model.Event) bool { return h.of == keyOf(ev) }
 
 // forget discards everything but conflicts.
-func (h *head) forget() { h.of, h.failures, h.notBefore, h.endless, h.reason = receipts.Key{}, 0, 0, false, "" }
+func (h *head) forget() {
+	h.of, h.failures, h.notBefore, h.endless, h.reason = receipts.Key{}, 0, 0, false, ""
+}
 
 // pauses reports whether the next attempt has to wait for a time.
 func (h *head) pauses() bool { return h.notBefore > h.clock.now }

@@ -55,7 +55,7 @@ func TestUpgrade_EachVersionIsReadInThePresentForm(t *testing.T) {
 	c := chain(t, 3, upgrade.From(1, toTwo), upgrade.From(2, toThree))
 	for stored, want := range map[string]string{
 		`{"A":4}`: `{"C":[40]}`, `{"B":5,"$version":2}`: `{"C":[5]}`, `{"C":[6],"$version":3}`: `{"C":[6]}`,
-		`{"B":5,"A":1}`: `{"C":[10]}`, // without the key it is version 1, whatever else it has
+		`{"B":5,"A":1}`:        `{"C":[10]}`, // without the key it is version 1, whatever else it has
 		`{"A":4,"$version":1}`: `{"C":[40]}`, `{"A":4,"$version":"2"}`: `{"C":[40]}`, `{"A":4,"$version":-1}`: `{"C":[40]}`, `{"A":4,"$version":2.5}`: `{"C":[40]}`,
 	} {
 		if got, err := c.Upgrade(place, value(t, stored)); err != nil || got.String() != want {
