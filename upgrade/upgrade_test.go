@@ -107,8 +107,14 @@ func TestStamp(t *testing.T) {
 		v    model.Value
 		want string // of the value or of the error
 	}{
-		{c, value(t, `{"B":1}`), `{"$version":2,"B":1}`}, {nil, value(t, `{"B":1}`), `{"B":1}`}, {nil, model.Int(7), "7"}, {nil, link, link.String()},
-		{c, model.Int(7), "is an object"}, {c, link, "cannot be a link"}, {c, value(t, `{"$version":2}`), "is reserved"}, {nil, value(t, `{"$version":2}`), "is reserved"},
+		{c, value(t, `{"B":1}`), `{"$version":2,"B":1}`},
+		{nil, value(t, `{"B":1}`), `{"B":1}`},
+		{nil, model.Int(7), "7"},
+		{nil, link, link.String()},
+		{c, model.Int(7), "is an object"},
+		{c, link, "cannot be a link"},
+		{c, value(t, `{"$version":2}`), "is reserved"},
+		{nil, value(t, `{"$version":2}`), "is reserved"},
 	} {
 		v, err := s.of.Stamp(s.v)
 		if err == nil && v.String() != s.want || err != nil && !strings.Contains(err.Error(), s.want) {
