@@ -70,11 +70,11 @@ func (p place[T]) unit() (to, rest model.Path) {
 
 // upgraded returns a stored value in the present form: that of what has the version, or of the document of rows.
 func (p place[T]) upgraded(v Value) (Value, error) {
-	switch {
-	case len(p.path) < p.form.depth():
+	if len(p.path) < p.form.depth() {
 		return p.upgradedRows(v)
-	case p.form.chain == nil && model.VersionOf(v) == 1:
-		return v, nil // the common case, without an allocation
+	}
+	if now, is := p.form.chain.Current(v); is {
+		return now, nil // the common case, for which the place need not be on the heap
 	}
 	return p.form.chain.Upgrade(p, v)
 }
@@ -122,6 +122,11 @@ type howToRead[T any] struct {
 
 // read reads the value in its present form.
 func (p place[T]) read(r Reader) Value {
+	if p.form.chain == nil && len(p.path) == 0 && !p.form.rows {
+		if v := p.stored(r); model.VersionOf(v) == 1 {
+			return v // the common case
+		}
+	}
 	return p.present(r, howToRead[T]{place[T].storedAt, place[T].stored})
 }
 
@@ -146,7 +151,7 @@ func (p place[T]) present(r Reader, how howToRead[T]) Value {
 			return v
 		}
 		return Value{}
-	case versionIn(how.at(p, r, append(to, model.VersionKey))) == p.form.chain.Version():
+	case model.VersionIn(how.at(p, r, append(to, model.VersionKey))) == p.form.chain.Version():
 		return how.whole(p, r)
 	}
 	v := p.orFail(r)(p.upgraded(how.at(p, r, to))).At(rest)
@@ -157,11 +162,6 @@ func (p place[T]) present(r Reader, how howToRead[T]) Value {
 		return r.Follow(l)
 	}
 	return v
-}
-
-// versionIn returns the version that the value of model.VersionKey means.
-func versionIn(v Value) int {
-	return model.VersionOf(model.Object(model.Field{Key: model.VersionKey, Value: v}))
 }
 
 // orFail returns a function that fails the transaction for an error.

@@ -6,8 +6,11 @@ import "fmt"
 const VersionKey = "$version"
 
 // VersionOf returns the version of the form of a document, or of a row.
-func VersionOf(v Value) int {
-	if n, ok := v.Get(VersionKey).AsInt(); ok && n > 1 && n <= MaxVersion {
+func VersionOf(v Value) int { return VersionIn(v.Get(VersionKey)) }
+
+// VersionIn returns the version that a value of VersionKey means.
+func VersionIn(v Value) int {
+	if n, ok := v.AsInt(); ok && n > 1 && n <= MaxVersion {
 		return int(n)
 	}
 	return 1
