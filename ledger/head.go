@@ -60,11 +60,11 @@ func (h *head) pause(ev *model.Event, wait time.Duration) {
 // parks records that an attempt at ev was abandoned because documents are missing.
 func (h *head) parks(ev *model.Event) { h.of = keyOf(ev) }
 
-// failed records an attempt that ended in a transient error.
-func (h *head) failed(a *Attempt) {
+// failed records an attempt at ev that ended in a transient error.
+func (h *head) failed(ev *model.Event, a *Attempt) {
 	h.failures++
 	h.endless, h.reason = a.Endless, reasonOf(a.Err)
-	h.pause(a.Event, Doubled(h.cfg.RetryMin, h.cfg.RetryMax, h.failures))
+	h.pause(ev, Doubled(h.cfg.RetryMin, h.cfg.RetryMax, h.failures))
 }
 
 // maxReason bounds the text of a transient error that is kept, in bytes.
