@@ -194,7 +194,7 @@ func (p place[T]) Decode(v Value) (t T, err error) {
 		v, err = p.upgraded(v)
 	}
 	if err != nil {
-		return t, fmt.Errorf("read %w", err)
+		return t, err
 	}
 	return p.decoded(v)
 }
@@ -327,7 +327,7 @@ func (p place[T]) Fetch(ctx context.Context, from Space) (t T, err error) {
 	at, err := p.within(now.Value)
 	switch {
 	case err != nil:
-		return t, fmt.Errorf("fetch %w", err)
+		return t, err
 	case at.IsAbsent() && p.or.IsAbsent():
 		return t, fmt.Errorf("fetch %s: %w", p, ErrNotFound)
 	}

@@ -70,11 +70,11 @@ func (p place[T]) unit() (to, rest model.Path) {
 
 // upgraded returns a stored value in the present form: that of what has the version, or of the document of rows.
 func (p place[T]) upgraded(v Value) (Value, error) {
-	switch {
-	case len(p.path) < p.form.depth():
+	if len(p.path) < p.form.depth() {
 		return p.upgradedRows(v)
-	case p.form.chain == nil && model.VersionOf(v) == 1:
-		return v, nil // the common case, without an allocation
+	}
+	if now, is := p.form.chain.Current(v); is {
+		return now, nil // the common case, for which the place need not be on the heap
 	}
 	return p.form.chain.Upgrade(p, v)
 }
@@ -84,7 +84,9 @@ func (p place[T]) upgradedRows(v Value) (Value, error) {
 		if p.form.chain == nil && model.VersionOf(row) == 1 {
 			continue
 		}
-		up, err := p.form.chain.Upgrade(model.Path{p.doc, key}, row)
+		at := p
+		at.path = model.Path{key}
+		up, err := p.form.chain.Upgrade(at, row)
 		if err == nil && !model.Equal(row, up) {
 			v, err = v.Set(model.Path{key}, up)
 		}
@@ -120,6 +122,11 @@ type howToRead[T any] struct {
 
 // read reads the value in its present form.
 func (p place[T]) read(r Reader) Value {
+	if p.form.chain == nil && len(p.path) == 0 && !p.form.rows {
+		if v := p.stored(r); model.VersionOf(v) == 1 {
+			return v // the common case
+		}
+	}
 	return p.present(r, howToRead[T]{place[T].storedAt, place[T].stored})
 }
 
@@ -138,16 +145,16 @@ func (p place[T]) present(r Reader, how howToRead[T]) Value {
 	to, rest := p.unit()
 	switch {
 	case len(rest) == 0:
-		return p.orFail(r, "read")(p.upgraded(how.whole(p, r)))
+		return p.orFail(r)(p.upgraded(how.whole(p, r)))
 	case p.form.chain == nil:
 		if v := how.whole(p, r); !p.outdated(r, to) {
 			return v
 		}
 		return Value{}
-	case versionIn(how.at(p, r, append(to, model.VersionKey))) == p.form.chain.Version():
+	case model.VersionIn(how.at(p, r, append(to, model.VersionKey))) == p.form.chain.Version():
 		return how.whole(p, r)
 	}
-	v := p.orFail(r, "read")(p.upgraded(how.at(p, r, to))).At(rest)
+	v := p.orFail(r)(p.upgraded(how.at(p, r, to))).At(rest)
 	if l, is := v.AsLink(); is && !isLink[T]() {
 		if l.Space == "" {
 			l.Space = p.space
@@ -157,16 +164,11 @@ func (p place[T]) present(r Reader, how howToRead[T]) Value {
 	return v
 }
 
-// versionIn returns the version that the value of model.VersionKey means.
-func versionIn(v Value) int {
-	return model.VersionOf(model.Object(model.Field{Key: model.VersionKey, Value: v}))
-}
-
 // orFail returns a function that fails the transaction for an error.
-func (p place[T]) orFail(r Reader, doing string) func(Value, error) Value {
+func (p place[T]) orFail(r Reader) func(Value, error) Value {
 	return func(v Value, err error) Value {
 		if err != nil {
-			r.Fail(fmt.Errorf("%s %w", doing, err))
+			r.Fail(err)
 		}
 		return v
 	}
@@ -225,7 +227,7 @@ func (p place[T]) prepare(w Writer, deletes bool) bool {
 		v, err = p.form.chain.Stamp(v)
 	}
 	if err != nil {
-		w.Fail(fmt.Errorf("write %w", err))
+		w.Fail(err)
 		return false
 	}
 	w.Set(p.doc, v, to...)

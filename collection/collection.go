@@ -118,6 +118,11 @@ func (c Collection[T]) Delete(w settle.Writer, key string) {
 	}
 }
 
+// named is the name of a document, for errors.
+type named string
+
+func (n named) String() string { return string(n) }
+
 // knows fails the transaction if it would replace an element of a later version.
 func (c Collection[T]) knows(w settle.Writer, key string) bool {
 	n := model.VersionOf(w.Peek(c.Name(key)))
@@ -178,9 +183,9 @@ func (c Collection[T]) Fetch(ctx context.Context, from settle.Space, page ...mod
 }
 
 func (c Collection[T]) decode(key string, v model.Value) (t T, err error) {
-	v, err = c.chain.Upgrade(model.Path{c.Name(key)}, v)
+	v, err = c.chain.Upgrade(named(c.Name(key)), v)
 	if err != nil {
-		return t, fmt.Errorf("read %w", err)
+		return t, err
 	}
 	if t, err = c.codec.Decode(v); err != nil {
 		err = fmt.Errorf("read %s: %w", c.Name(key), err)

@@ -19,6 +19,8 @@ type head struct {
 	// the next one may not be made.
 	failures  int
 	notBefore time.Duration
+	// endless is set if the last failure has another attempt however many there were.
+	endless bool
 	// reason is the last transient error, see reasonOf.
 	reason string
 	// conflicts outlives a refusal, unlike the other fields; nil if there were none.
@@ -43,7 +45,9 @@ func keyOf(ev *model.Event) receipts.Key { return receipts.Key{Stream: ev.Stream
 func (h *head) knows(ev *model.Event) bool { return h.of == keyOf(ev) }
 
 // forget discards everything but conflicts.
-func (h *head) forget() { h.of, h.failures, h.notBefore, h.reason = receipts.Key{}, 0, 0, "" }
+func (h *head) forget() {
+	h.of, h.failures, h.notBefore, h.endless, h.reason = receipts.Key{}, 0, 0, false, ""
+}
 
 // pauses reports whether the next attempt has to wait for a time.
 func (h *head) pauses() bool { return h.notBefore > h.clock.now }
@@ -57,9 +61,9 @@ func (h *head) pause(ev *model.Event, wait time.Duration) {
 func (h *head) parks(ev *model.Event) { h.of = keyOf(ev) }
 
 // failed records an attempt at ev that ended in a transient error.
-func (h *head) failed(ev *model.Event, err error) {
+func (h *head) failed(ev *model.Event, a *Attempt) {
 	h.failures++
-	h.reason = reasonOf(err)
+	h.endless, h.reason = a.Endless, reasonOf(a.Err)
 	h.pause(ev, Doubled(h.cfg.RetryMin, h.cfg.RetryMax, h.failures))
 }
 

@@ -132,7 +132,7 @@ func (l *Ledger) attempt(ev *model.Event) Progress {
 	again := a.MayPass && (a.Endless || l.head.failures+1 < l.cfg.EventRetries)
 	l.host.Failed(a, l.head.failures+1, again)
 	if again {
-		l.head.failed(ev, a.Err)
+		l.head.failed(ev, a)
 		l.host.Postponed(a, PutOff, l.head.notBefore)
 		return Blocked
 	}

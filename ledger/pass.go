@@ -75,8 +75,10 @@ type HeadInfo struct {
 	Event *model.Event
 	// Known is set if there was an attempt at it, or a pause before the first attempt.
 	Known bool
-	// Attempts is the number of attempts that ended in a transient error, 0 if none is known.
+	// Attempts is the number of attempts that ended in a transient error, 0 if none is known; Endless is set if there is another one
+	// however many there were.
 	Attempts int
+	Endless  bool
 	// Reason is the first line of the last of these errors, cut to 200 bytes.
 	Reason string
 	// Lost is the number of attempts recorded in the log that ended without a result.
@@ -91,7 +93,7 @@ func (l *Ledger) HeadInfo() (HeadInfo, bool) {
 	}
 	h := HeadInfo{Event: ev, Known: l.head.knows(ev)}
 	if h.Known {
-		h.Attempts, h.Reason = l.head.failures, l.head.reason
+		h.Attempts, h.Endless, h.Reason = l.head.failures, l.head.endless, l.head.reason
 	}
 	if t := l.poison.tried(ev.Stream, ev.ID); t != nil {
 		h.Lost = t.Tries

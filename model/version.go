@@ -6,8 +6,11 @@ import "fmt"
 const VersionKey = "$version"
 
 // VersionOf returns the version of the form of a document, or of a row.
-func VersionOf(v Value) int {
-	if n, ok := v.Get(VersionKey).AsInt(); ok && n > 1 && n <= MaxVersion {
+func VersionOf(v Value) int { return VersionIn(v.Get(VersionKey)) }
+
+// VersionIn returns the version that a value of VersionKey means.
+func VersionIn(v Value) int {
+	if n, ok := v.AsInt(); ok && n > 1 && n <= MaxVersion {
 		return int(n)
 	}
 	return 1
@@ -25,5 +28,5 @@ type NewerError struct {
 }
 
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("%s has version %d, and this program reads version %d: a later version of the program has written it; deploy that version", e.Place, e.Version, e.Known)
+	return fmt.Sprintf("%s has version %d, and this program reads version %d: a later version of the program has written it; deploy that program", e.Place, e.Version, e.Known)
 }

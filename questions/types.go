@@ -289,7 +289,7 @@ type Head struct {
 	// Cause is why it has not been handled, as one word (inspect.Cause…), and Reason as a sentence.
 	Cause  string `json:"cause"`
 	Reason string `json:"reason"`
-	// Attempts is the number of attempts that ended in a transient error, of Most; Lost that of those that ended with their process, of
+	// Attempts is the number of attempts that ended in a transient error, of Most (0 for no limit); Lost that of those that ended with their process, of
 	// MostLost. Until is when it is tried again, and Fails when it fails if what it waits for does not come.
 	Attempts int       `json:"attempts,omitzero"`
 	Most     int       `json:"most,omitzero"`

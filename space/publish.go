@@ -199,6 +199,9 @@ func (p *publisher) head() *inspect.Head {
 		Stream: info.Event.Stream, Event: info.Event.ID, Attempts: info.Attempts, Reason: info.Reason,
 		Most: h.cfg.EventRetries, Lost: info.Lost, MostLost: h.cfg.LostAttempts,
 	}
+	if info.Endless {
+		out.Most = 0
+	}
 	if !info.Known {
 		return out
 	}

@@ -80,6 +80,17 @@ func (c *Chain) Version() int {
 	return c.version
 }
 
+// Current returns a value that is stored in the chain's version, without the key of the version; false if it has another version.
+func (c *Chain) Current(v model.Value) (model.Value, bool) {
+	if model.VersionOf(v) != c.Version() {
+		return model.Value{}, false
+	}
+	if c == nil {
+		return v, true
+	}
+	return without(v), true
+}
+
 // Upgrade returns a stored value in the form of the chain's version, without the key of the version. place says where it is, for errors; a
 // value that is absent stays so. A value of a later version is a *model.NewerError.
 func (c *Chain) Upgrade(place fmt.Stringer, v model.Value) (model.Value, error) {

@@ -10,8 +10,11 @@ import (
 // in their receipts, and are logged with those.
 func (c *Config) logError(ctx context.Context, i space.ErrorInfo) {
 	if i.Event != "" {
-		if !i.Transient {
+		switch {
+		case !i.Transient:
 			return // the event has failed, which is logged elsewhere
+		case i.Rejection == space.ByVersion && i.Attempt&(i.Attempt-1) != 0:
+			return // it is tried again without a limit: attempts 1, 2, 4, 8, ... are logged
 		}
 		c.Logger.WarnContext(ctx, "handler", "space", i.Space, "stream", i.Stream, "event", i.Event, "attempt", i.Attempt, "again", i.Transient, "error", i.Err)
 		return

@@ -122,3 +122,25 @@ func TestUserCode_ASlowEffectIsDebounced(t *testing.T) {
 		p.Shutdown()
 	})
 }
+
+// An event that waits for a later version of its program is tried again without a limit, and is logged at growing intervals.
+func TestUserCode_AnEventThatWaitsForAVersionIsLoggedAtGrowingIntervals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		program := space.NewProgram("test")
+		attempts := 0
+		if err := program.Handle("go", func(*space.Tx, *model.Event) (model.Value, error) {
+			attempts++
+			return model.Value{}, &model.NewerError{Place: "order", Version: 2, Known: 1}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(program)}, nil)
+		w.Send("s", "go", "e1")
+		w.Pass(2 * time.Minute)
+		if n := w.Log.Count("order has version 2"); n < 5 || n > 8 || attempts < 100 {
+			t.Errorf("%d attempts have %d lines:\n%s", attempts, n, w.Log)
+		}
+		p.Shutdown()
+	})
+}

@@ -46,8 +46,14 @@ func (p *whyPrinter) lane(l *questions.Lane) {
 		p.title("nothing waits to be handled", laneRest(l), "", "")
 	} else {
 		p.title(h.Event, "event of stream "+h.Stream, "is at the head", yellow)
+		full := p.full
+		p.full = true // it has what to do about it
 		p.field("waits because", withClock(h.Reason))
-		if h.Attempts > 0 {
+		p.full = full
+		switch {
+		case h.Attempts > 0 && h.Most == 0:
+			p.field("attempts", fmt.Sprintf("%d, without a limit", h.Attempts))
+		case h.Attempts > 0:
 			p.field("attempts", fmt.Sprintf("%d of %d have ended in an error that may pass", h.Attempts, h.Most))
 		}
 		if h.Lost > 0 {

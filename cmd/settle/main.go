@@ -64,6 +64,7 @@ type cli struct {
 
 	Deploy   deployCmd   `cmd:"" group:"Programs" help:"Deploy a program file to spaces."`
 	Versions versionsCmd `cmd:"" group:"Programs" help:"List versions of programs, and the spaces that run them."`
+	Upgrades upgradesCmd `cmd:"" group:"Programs" help:"Count the documents that are stored in older versions than the present one."`
 	Rollback rollbackCmd `cmd:"" group:"Programs" help:"Restore the previous version of a program."`
 	Pin      pinCmd      `cmd:"" group:"Programs" help:"Pin spaces to a version, regardless of later deployments."`
 	Unpin    unpinCmd    `cmd:"" group:"Programs" help:"Remove a rule about spaces, so that a more general one applies."`

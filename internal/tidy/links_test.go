@@ -44,7 +44,7 @@ var linkRules = []linkRule{
 	{"cmd/coordinator", []string{natsServer, starlark, memdb, testKit, spaceCore}, 549},
 	{"spaceworker", []string{testKit}, 638},
 	{"cmd/spaceworker", []string{testKit}, 640},
-	{"cmd/settle", []string{sdk}, 631},
+	{"cmd/settle", []string{sdk}, 632},
 }
 
 // A package links its imports and their imports: a client of three lines links everything below the

@@ -128,8 +128,10 @@ def test_it():
 		if err != nil || len(results) != 1 {
 			t.Fatalf("%s: %v %+v", name, err, results)
 		}
-		if err := results[0].Err; err == nil || !strings.Contains(err.Error(), "the event is not handled") {
-			t.Errorf("%s: the event does not wait: %v", name, err)
+		for _, part := range []string{"the event is not handled", "person has version 3, and this program reads version", "deploy that program"} {
+			if err := results[0].Err; err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: the event does not wait, or does not name %q: %v", name, part, err)
+			}
 		}
 	}
 }

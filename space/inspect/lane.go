@@ -17,7 +17,7 @@ type Head struct {
 	Until    time.Duration
 	Attempts int
 	Reason   string
-	// Most is the number of attempts that an event has when it fails transiently. Lost is how many attempts
+	// Most is the number of attempts that an event has when it fails transiently, 0 if there is no limit. Lost is how many attempts
 	// have ended with their process, at most MostLost.
 	Most, Lost, MostLost int
 	// Docs are the documents of other spaces that it reads and that have not arrived, Needs the nodes that it

@@ -39,6 +39,8 @@ const (
 // Cause returns why the event waits, as one word and as a sentence; clock formats a time of the core's clock.
 func (p Parked) Cause(clock func(time.Duration) string) (cause, why string) {
 	switch {
+	case p.Until > 0 && p.Attempts > 0 && p.Most == 0:
+		return CauseRetry, fmt.Sprintf("%s; tried again without a limit, the next time at %s", p.Reason, clock(p.Until))
 	case p.Until > 0 && p.Attempts > 0:
 		return CauseRetry, fmt.Sprintf("an error that may pass has ended %d of at most %d attempts, the next is at %s: %s", p.Attempts, p.Most, clock(p.Until), p.Reason)
 	case p.Lost > 0:
@@ -79,7 +81,7 @@ func (p Parked) String() string {
 	if p.Until > 0 {
 		after := "a conflict"
 		if p.Attempts > 0 {
-			after = count(uint64(p.Attempts), "error")
+			after = count(uint64(p.Attempts), "error") + ": " + p.Reason
 		}
 		lines = append(lines, fmt.Sprintf("is tried again at %s, after %s", p.Until, after))
 	}

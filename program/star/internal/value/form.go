@@ -116,7 +116,7 @@ func (x *Place) value(tx Documents, how way) model.Value {
 	if how == shallow {
 		whole = deep
 	}
-	if versionIn(x.stored(tx, whole, append(to, model.VersionKey))) == x.Form.Chain.Version() {
+	if model.VersionIn(x.stored(tx, whole, append(to, model.VersionKey))) == x.Form.Chain.Version() {
 		v := x.stored(tx, how, x.Path)
 		if len(rest) == 0 {
 			v, _ = v.Delete(model.Path{model.VersionKey}) // it is an object
@@ -177,10 +177,6 @@ func (x *Place) upgrade(at model.Path, v model.Value) (model.Value, error) {
 		run.upgraded = append(run.upgraded, upgraded{x.Space, x.Doc, key, v, up})
 	}
 	return up, err
-}
-
-func versionIn(v model.Value) int {
-	return model.VersionOf(model.Object(model.Field{Key: model.VersionKey, Value: v}))
 }
 
 // outdated fails the transaction if what is stored has a later version than the place.
