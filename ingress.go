@@ -108,6 +108,9 @@ func (in *ingress) check(e *gateway.Event) error {
 	if err != nil || p == nil {
 		return nil
 	}
+	if p.IsInternal(e.Stream) {
+		return &model.InternalStreamError{Space: e.Space, Stream: e.Stream}
+	}
 	if p.Handles(e.Stream) {
 		return payloadError(p, e)
 	}

@@ -1,6 +1,7 @@
 package star
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -55,40 +56,47 @@ type expected struct {
 	rejects string
 }
 
-// testSend is send(stream, payload = None, space = "", fails = "", id = "", rejects = ""): it returns the result of the receipt. With
+// testSend is send(stream, payload = None, space = "", fails = "", id = "", rejects = "", sender = ""): it returns the result of the receipt. With
 // fails, the event must fail with an error that contains these words, which is returned; with rejects, its handler
-// must reject it with this code, and the data of the rejection is returned.
+// must reject it with this code, and the data of the rejection is returned. With sender, that space sends it, and otherwise a client.
 func (inst *instance) testSend(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var stream, in, id string
-	var payload starlark.Value = starlark.None
-	var want expected
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "stream", &stream, "payload?", &payload, "space?", &in, "fails?", &want.fails, "id?", &id, "rejects?", &want.rejects); err != nil {
+	e := testEvent{payload: starlark.None}
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"stream", &e.stream, "payload?", &e.payload, "space?", &e.to}, e.more()...)...); err != nil {
 		return nil, err
 	}
-	return inst.sendEvent(b, in, stream, id, payload, want)
+	return inst.sendEvent(b, &e)
 }
 
-// testSendTo is send_to(space, stream, payload = None, fails = "", id = "", rejects = "").
+// testSendTo is send_to(space, stream, payload = None, fails = "", id = "", rejects = "", sender = "").
 func (inst *instance) testSendTo(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var stream, in, id string
-	var payload starlark.Value = starlark.None
-	var want expected
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "space", &in, "stream", &stream, "payload?", &payload, "fails?", &want.fails, "id?", &id, "rejects?", &want.rejects); err != nil {
+	e := testEvent{payload: starlark.None}
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"space", &e.to, "stream", &e.stream, "payload?", &e.payload}, e.more()...)...); err != nil {
 		return nil, err
 	}
-	return inst.sendEvent(b, in, stream, id, payload, want)
+	return inst.sendEvent(b, &e)
 }
 
-func (inst *instance) sendEvent(b *starlark.Builtin, in, stream, id string, payload starlark.Value, want expected) (starlark.Value, error) {
-	s, err := inst.spaceNamed(b, in)
+// testEvent is an event that a test sends, and how it is to end.
+type testEvent struct {
+	to, stream, id, sender string
+	payload                starlark.Value
+	want                   expected
+}
+
+func (e *testEvent) more() []any {
+	return []any{"fails?", &e.want.fails, "id?", &e.id, "rejects?", &e.want.rejects, "sender?", &e.sender}
+}
+
+func (inst *instance) sendEvent(b *starlark.Builtin, e *testEvent) (starlark.Value, error) {
+	s, err := inst.spaceNamed(b, e.to)
 	if err != nil {
 		return nil, err
 	}
-	v, err := inst.Run.ToModel(payload)
+	v, err := inst.Run.ToModel(e.payload)
 	if err != nil {
 		return nil, fmt.Errorf("%s: payload: %w", b.Name(), err)
 	}
-	rc, ok, err := s.Send(stream, id, v, time.Time{})
+	rc, ok, err := inst.sendAs(b, s, e, v)
 	if err == nil && ok {
 		err = inst.performMocked()
 	}
@@ -96,13 +104,28 @@ func (inst *instance) sendEvent(b *starlark.Builtin, in, stream, id string, payl
 	case err != nil:
 		return nil, err
 	case !ok:
-		return nil, fmt.Errorf("%s %s: the event is not handled: %s", b.Name(), stream, s.Pending())
+		return nil, fmt.Errorf("%s %s: the event is not handled: %s", b.Name(), e.stream, s.Pending())
 	}
-	v, err = want.check(&rc)
+	v, err = e.want.check(&rc)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", b.Name(), stream, err)
+		return nil, fmt.Errorf("%s %s: %w", b.Name(), e.stream, err)
 	}
 	return value.FromModel(v), nil
+}
+
+// sendAs sends an event as a client or, if it has a sender, as that space.
+func (inst *instance) sendAs(b *starlark.Builtin, to TestSpace, e *testEvent, payload model.Value) (model.Receipt, bool, error) {
+	if e.sender == "" {
+		return to.Send(e.stream, e.id, payload, time.Time{})
+	}
+	if e.id != "" {
+		return model.Receipt{}, false, fmt.Errorf("%s %s: an event that space %s sends has no id that the test chooses; leave out id or sender", b.Name(), e.stream, e.sender)
+	}
+	from, err := inst.spaceNamed(b, e.sender)
+	if err != nil {
+		return model.Receipt{}, false, err
+	}
+	return from.SendTo(cmp.Or(e.to, testSpace), e.stream, payload)
 }
 
 // check returns what a send returns: the result, the error, or the data of the rejection.

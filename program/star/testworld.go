@@ -49,6 +49,8 @@ type TestSpace interface {
 	// Send sends an event and returns its receipt; ok is false if the event has not ended, and then
 	// Pending returns why.
 	Send(stream, id string, payload model.Value, notBefore time.Time) (rc model.Receipt, ok bool, err error)
+	// SendTo sends an event to a space, as a handler of this one does.
+	SendTo(to, stream string, payload model.Value) (rc model.Receipt, ok bool, err error)
 	Pending() string
 	// Read runs a function that reads documents, which are up to date; Write runs one that writes.
 	Read(f func(tx *space.Tx) error) (stale string, err error)
