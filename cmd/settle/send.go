@@ -122,9 +122,13 @@ func (c *sendCmd) meant() string {
 }
 
 func (c *sendCmd) send(ctx context.Context, io streams, b *bus.Bus, client *settle.Client, e settle.Outgoing) error {
+	unserved := c.lookIdle(ctx, b)
 	r, err := client.Send(ctx, e)
 	if err != nil {
 		return usageIfName(err)
+	}
+	if <-unserved {
+		fmt.Fprintf(io.err, "no program serves space %s: its events wait until one does; `settle lane %s` lists them\n", e.Space, e.Space)
 	}
 	if r.Duplicate && c.ID != "" { // an id made here is new: an acknowledgement was lost
 		if err := c.sameAsBefore(ctx, io, b, e); err != nil {
@@ -144,6 +148,17 @@ func (c *sendCmd) send(ctx context.Context, io streams, b *bus.Bus, client *sett
 		fmt.Fprintf(io.out, "%s: stored, lane sequence %d\n", e.ID, r.Seq)
 	}
 	return nil
+}
+
+// lookIdle reports whether the owner of the space has no program for it, unless the receipt is awaited: then its absence is explained.
+func (c *sendCmd) lookIdle(ctx context.Context, b *bus.Bus) <-chan bool {
+	is := make(chan bool, 1)
+	if c.Wait != "none" || c.Principal != "" { // a principal may not read the space
+		is <- false
+		return is
+	}
+	go func() { is <- idle(ctx, b, c.Space) }() // ends with its patience
+	return is
 }
 
 // sameAsBefore reports an event that had been sent before. If its receipt is awaited it returns an error if that had
