@@ -161,21 +161,25 @@ func (c *sendCmd) lookIdle(ctx context.Context, b *bus.Bus) <-chan bool {
 	return is
 }
 
-// sameAsBefore reports an event that had been sent before. If its receipt is awaited it returns an error if that had
-// another payload.
+// sameAsBefore reports an event that had been sent before, and whether that had the same payload. If its receipt is awaited, another payload is an
+// error.
 func (c *sendCmd) sameAsBefore(ctx context.Context, io streams, b *bus.Bus, e settle.Outgoing) error {
-	if c.Wait == "none" {
-		fmt.Fprintf(io.err, "%s had been sent before; this payload was not used\n", e.ID)
-		return nil
-	}
 	m := model.Message{Space: e.Space, Stream: e.Stream, ID: model.EventIDOf(c.Principal, e.ID.String())}
 	if v, _ := model.Of(e.Payload); !v.IsAbsent() {
 		m.Payload = v.AppendJSON(nil)
 	}
-	if err := history.CheckReuse(ctx, b, &m); err != nil {
+	err := history.CheckReuse(ctx, b, &m)
+	_, differs := errors.AsType[*model.ReusedIDError](err)
+	switch {
+	case c.Wait != "none" && err != nil:
 		return err
+	case differs:
+		fmt.Fprintf(io.err, "%s had been sent before, with another payload; this payload was not used\n", e.ID)
+	case err != nil: // a user that sends need not have the right to read
+		fmt.Fprintf(io.err, "%s had been sent before; this payload was not used, and whether it is the same could not be read\n", e.ID)
+	default:
+		fmt.Fprintf(io.err, "%s had been sent before, with the same payload\n", e.ID)
 	}
-	fmt.Fprintf(io.err, "%s had been sent before\n", e.ID)
 	return nil
 }
 
@@ -263,7 +267,13 @@ func (c *sendCmd) printReceipt(io streams, rc *model.Receipt) error {
 	case model.Handled:
 		fmt.Fprintf(io.out, "%s: handled%s\n", rc.Event, result(rc))
 		return nil
-	case model.Refused, model.Cancelled, model.Rejected:
+	case model.Rejected:
+		data := ""
+		if !rc.Result.IsAbsent() {
+			data = "; data " + rc.Result.String()
+		}
+		return fmt.Errorf("event %s was %s: %s%s", rc.Event, rc.Outcome, receipts.Reason(rc), data)
+	case model.Refused, model.Cancelled:
 		return fmt.Errorf("event %s was %s: %s", rc.Event, rc.Outcome, receipts.Reason(rc))
 	}
 	return fmt.Errorf("event %s %s: %s", rc.Event, rc.Outcome, rc.Error)
