@@ -48,6 +48,9 @@ type Outgoing struct {
 	// Expires, if not zero, is the deadline of the event, by the same clock: after it, the event is
 	// not handled but ends with the receipt Expired.
 	Expires time.Time
+
+	// internal reports that only spaces may send on the stream.
+	internal bool
 }
 
 // deployed returns an error if the servers have no deployment: a request would wait for streams that do not
@@ -91,6 +94,9 @@ func (o Outgoing) message() (model.Message, error) {
 	}
 	if err := model.CheckEventID(o.ID.text); err != nil {
 		return model.Message{}, err
+	}
+	if o.internal {
+		return model.Message{}, &model.InternalStreamError{Space: o.Space, Stream: o.Stream}
 	}
 	v, err := model.Of(o.Payload)
 	if err != nil {

@@ -20,6 +20,8 @@ type events[In, Out any] struct {
 	out  *codec.Codec[Out]
 	// strict refuses payloads of which a part would be lost, nil if the kind of event is lenient.
 	strict func(Value) error
+	// internal reports that clients may not send.
+	internal bool
 }
 
 func newEvents[In, Out any](what, name string) events[In, Out] {
@@ -47,7 +49,7 @@ func (e events[In, Out]) handle(p *Program, handle func(tx *Tx, in In) (Out, err
 		p.Handle(e.name, nil)
 		return
 	}
-	p.hasStream(described{name: e.name, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out]()})
+	p.hasStream(described{name: e.name, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), internal: e.internal})
 	p.p.Payload(e.name, func(v Value) error {
 		_, err := e.payload(&Event{Payload: v})
 		return err
@@ -63,6 +65,9 @@ func (e events[In, Out]) handle(p *Program, handle func(tx *Tx, in In) (Out, err
 		}
 		return encode(e.out, out)
 	}, options...)
+	if e.internal {
+		p.note(p.p.Internal(e.name))
+	}
 }
 
 // checker is implemented by payloads that validate themselves.
@@ -140,7 +145,7 @@ func (e events[In, Out]) Outgoing(to Target, id EventID, in In) (Outgoing, error
 	if err != nil {
 		return Outgoing{}, fmt.Errorf("send to %s/%s: %w", to.space, e.name, err)
 	}
-	return Outgoing{Space: to.space, Stream: e.name, ID: id, Payload: v}, nil
+	return Outgoing{Space: to.space, Stream: e.name, ID: id, Payload: v, internal: e.internal}, nil
 }
 
 // Post sends an event from outside and returns when it is durable: it will be handled exactly once,

@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/gateway"
+	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -23,6 +25,8 @@ type ingress struct {
 	programs func(space string) (*space.Program, error)
 	logger   *slog.Logger
 	tracer   trace.Tracer
+	// answers asks the owner of a space that runs no program of this worker. It is set before requests arrive.
+	answers *live.Server
 
 	mu      sync.Mutex
 	clients map[string]*Client // by principal
@@ -61,7 +65,7 @@ func (in *ingress) close() {
 
 // Send stores an event.
 func (in *ingress) Send(ctx context.Context, e *gateway.Event) (id string, duplicate bool, err error) {
-	if err := in.check(e); err != nil {
+	if err := in.check(ctx, e); err != nil {
 		return "", false, err
 	}
 	c, err := in.of(e.By)
@@ -100,18 +104,37 @@ func idOfKey(key string) EventID {
 
 // check refuses an event that the program of its space does not handle. The program of a space that other workers run is
 // not known here.
-func (in *ingress) check(e *gateway.Event) error {
+func (in *ingress) check(ctx context.Context, e *gateway.Event) error {
 	if err := model.CheckName("space", e.Space); err != nil {
 		return &model.ServiceError{Code: model.CodeBadRequest, Text: err.Error()}
 	}
 	p, err := in.programs(e.Space)
-	if err != nil || p == nil {
+	if err != nil {
 		return nil
+	}
+	if p == nil {
+		return in.unserved(ctx, e.Space)
+	}
+	if p.IsInternal(e.Stream) {
+		return &model.InternalStreamError{Space: e.Space, Stream: e.Stream}
 	}
 	if p.Handles(e.Stream) {
 		return payloadError(p, e)
 	}
 	return &model.ServiceError{Code: model.CodeNotFound, Text: fmt.Sprintf("the program of space %s has no handler for stream %s; nothing was stored", e.Space, e.Stream)}
+}
+
+// ownerTime is how long the owner of a space may take to report that it has no program for it: it does so at once.
+const ownerTime = time.Second
+
+// unserved returns an error if the owner of a space has no program for it, either.
+func (in *ingress) unserved(ctx context.Context, space string) error {
+	_, err := in.answers.Get(ctx, live.Get{Space: space, Document: "any", Timeout: live.Duration(ownerTime)})
+	said, is := errors.AsType[*model.ServiceError](err)
+	if errors.Is(err, model.ErrNoProgram) || is && said.Code == model.CodeNotFound {
+		return fmt.Errorf("space %s: %w, so that its events would wait; nothing was stored", space, model.ErrNoProgram)
+	}
+	return nil
 }
 
 // payloadError returns the error of a payload that the handler would refuse. A check that panics is the handler's to report.

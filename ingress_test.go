@@ -31,6 +31,7 @@ func posts(t *testing.T, web gateway.Config) func(path, token, key, body string)
 	p := counter().Handle("by", func(_ *settle.Tx, ev *settle.Event) (settle.Value, error) { return settle.ValueOf(ev.By()) }).
 		Handle("echo", func(_ *settle.Tx, ev *settle.Event) (settle.Value, error) { return ev.Payload, nil })
 	typed.Handle(p, func(*settle.Tx, bid) error { return nil })
+	settle.NewStream[int]("inner").Internal().Handle(p, func(*settle.Tx, int) error { return nil })
 	d, err := settle.Start(t.Context(), settle.Config{
 		Programs: func(space string) *settle.Program {
 			if strings.HasPrefix(space, "unprogrammed") {

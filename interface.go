@@ -20,6 +20,8 @@ type described struct {
 	name    string
 	in, out reflect.Type
 	derived bool
+	// internal reports that clients may not send on the stream.
+	internal bool
 }
 
 // hasStream notes a stream, unless it is known.
@@ -89,7 +91,7 @@ func (p *Program) Interface() ([]byte, error) {
 		if stream.name == model.Undelivered || stream.in == reflect.TypeFor[cron.Tick]() {
 			continue // Settle sends its events
 		}
-		s.Streams = append(s.Streams, shape.Stream{Name: stream.name, Payload: d.Describe(stream.in), Result: d.Describe(stream.out)})
+		s.Streams = append(s.Streams, shape.Stream{Name: stream.name, Payload: d.Describe(stream.in), Result: d.Describe(stream.out), Internal: stream.internal})
 	}
 	for _, doc := range p.documents {
 		s.Documents = append(s.Documents, shape.Document{Name: doc.name, Derived: doc.derived, Type: d.Describe(doc.out)})

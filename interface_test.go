@@ -30,6 +30,7 @@ func depot() *settle.Program {
 	p := settle.NewProgram("depot").Documents(crates)
 	pack.Handle(p, func(*settle.Tx, crate) (string, error) { return "", nil })
 	settle.NewTrigger("empty").Handle(p, func(*settle.Tx) error { return nil })
+	settle.NewStream[int]("within").Internal().Handle(p, func(*settle.Tx, int) error { return nil })
 	p.Handle("raw", func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.Value{}, nil })
 	p.Handle(model.Undelivered, func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.Value{}, nil })
 	p.Cron("nightly", "0 3 * * *", nightly)
@@ -44,7 +45,7 @@ func TestProgram_InterfaceHasStreamsAndDocuments(t *testing.T) {
 	got, err := depot().Interface()
 	want := `{"name":"depot","streams":[` +
 		`{"name":"pack","payload":{"kind":"named","name":"crate"},"result":{"kind":"str"}},` +
-		`{"name":"empty","payload":{"kind":"none"},"result":{"kind":"none"}},{"name":"raw"}],` +
+		`{"name":"empty","payload":{"kind":"none"},"result":{"kind":"none"}},{"name":"within","payload":{"kind":"int"},"result":{"kind":"none"},"internal":true},{"name":"raw"}],` +
 		`"documents":[{"name":"crates","type":{"kind":"dict","elem":{"kind":"named","name":"crate"}}},` +
 		`{"name":"heavy","derived":true,"type":{"kind":"int"}}],` +
 		`"types":{"crate":{"kind":"object","fields":[` +

@@ -19,6 +19,14 @@ func TestProblems_ASpaceWithoutAProgramIsNotAServerError(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
+	for _, path := range []string{"unprogrammed/streams/add", "unprogrammed/streams/add?wait=receipt"} {
+		if got := ask(path, "", "e1", "1"); !strings.HasPrefix(got, "404 ") || !strings.Contains(got, "#no-program") || !strings.Contains(got, "nothing was stored") {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	if got := ask("unprogrammed/lane", "", "GET", ""); !strings.HasPrefix(got, "404 ") {
+		t.Errorf("an event was stored: %s", got)
+	}
 }
 
 // A caller finds spaces and documents, and reads a part of one, over HTTP alone.

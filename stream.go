@@ -30,6 +30,15 @@ func (s Stream[In]) Lenient() Stream[In] {
 	return s
 }
 
+// Internal returns the stream for events that only spaces of the deployment send: handlers, timers and jobs. An event of a client is rejected
+// with the code model.InternalStream when it is handled, whatever rules about access allow; Post, Call and requests over HTTP refuse it before anything is
+// stored, with a *model.InternalStreamError. Generated clients do not have the stream. What a client can forge depends on the permissions of
+// the NATS servers, see docs/handlers.md.
+func (s Stream[In]) Internal() Stream[In] {
+	s.internal = true
+	return s
+}
+
 // Handle registers the handler of the stream; a stream has one. It runs in a transaction: its
 // writes and sends through tx take effect together with the event's receipt, exactly once, or not at
 // all if it returns an error. It may be called more than once for one event, so it must have no other
@@ -73,6 +82,12 @@ func (r Request[In, Out]) Lenient() Request[In, Out] {
 	return r
 }
 
+// Internal returns the request for events that only spaces of the deployment send, as Stream.Internal does.
+func (r Request[In, Out]) Internal() Request[In, Out] {
+	r.internal = true
+	return r
+}
+
 // Handle registers the handler of the request, as Stream.Handle does. The result is stored in the event's
 // receipt.
 func (r Request[In, Out]) Handle(p *Program, handle func(tx *Tx, in In) (Out, error), options ...HandlerOption) {
@@ -110,6 +125,12 @@ func (t Trigger) Lenient() Trigger {
 	return t
 }
 
+// Internal returns the trigger for events that only spaces of the deployment send, as Stream.Internal does.
+func (t Trigger) Internal() Trigger {
+	t.events.internal = true
+	return t
+}
+
 // Name returns the name of the trigger.
 func (t Trigger) Name() string { return t.events.name }
 
@@ -144,7 +165,7 @@ func (t Trigger) SetTimer(tx *Tx, timer string, at time.Time, options ...space.S
 
 // Outgoing returns an event of the trigger, as Stream.Outgoing does.
 func (t Trigger) Outgoing(to Target, id EventID) Outgoing {
-	return Outgoing{Space: to.space, Stream: t.events.name, ID: id}
+	return Outgoing{Space: to.space, Stream: t.events.name, ID: id, internal: t.events.internal}
 }
 
 // Post sends an event from outside and returns when it is durable, as Stream.Post does.

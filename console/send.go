@@ -69,11 +69,11 @@ func (c *Console) sendForm(ctx context.Context, space string, q *query, recent [
 	var names []string
 	p := c.programOf(ctx, space)
 	if p != nil {
-		names, f.Known = p.Streams(), true
+		names, f.Known = p.ClientStreams(), true
 	} else {
 		names = seenStreams(recent)
 	}
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+	names = slices.DeleteFunc(names, func(name string) bool {
 		return model.CheckSendStream(name) != nil || q.visitor.MaySend(space, name) != nil
 	})
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rankOfStream(a), rankOfStream(b)) })

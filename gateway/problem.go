@@ -28,6 +28,7 @@ var (
 	notFound          = problem{"not-found", "There is no such thing", http.StatusNotFound}
 	noDocument        = problem{"no-document", "The space has no such document", http.StatusNotFound}
 	noProgram         = problem{"no-program", "The space runs no program", http.StatusNotFound}
+	internalStream    = problem{"internal-stream", "Clients may not send on the stream", http.StatusForbidden}
 	methodNotAllowed  = problem{"method-not-allowed", "The path does not take this method", http.StatusMethodNotAllowed}
 	setAside          = problem{"set-aside", "The space waits for a decision of an operator", http.StatusConflict}
 	keyTooOld         = problem{"key-too-old", "The key of the event is older than the horizon", http.StatusGone}
@@ -79,7 +80,10 @@ func problemOf(err error) (problem, string) {
 		return problem{"internal-error", internalError.title, said.Code}, said.Text
 	}
 	_, badName := errors.AsType[*model.NameError](err)
+	_, internal := errors.AsType[*model.InternalStreamError](err)
 	switch {
+	case internal:
+		return internalStream, err.Error()
 	case badName:
 		return badRequestProblem, err.Error()
 	case errors.Is(err, model.ErrNoProgram):

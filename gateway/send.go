@@ -28,7 +28,7 @@ type Event struct {
 // Ingress takes events.
 type Ingress interface {
 	// Send stores an event, with an id of its own if e.ID is empty, and returns the id, and whether the event had been sent
-	// before. Nothing is stored if the error is a *model.ServiceError.
+	// before. Nothing is stored if the error is a *model.ServiceError, a *model.InternalStreamError or model.ErrNoProgram.
 	Send(ctx context.Context, e *Event) (id string, duplicate bool, err error)
 	// Await returns the receipt of a stored event with that id. It blocks until ctx ends.
 	Await(ctx context.Context, e *Event, id string) (*model.Receipt, error)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -69,12 +68,13 @@ func (h handler) sendOne(ctx context.Context, c *caller, e Event, space string, 
 		return nil
 	}
 	id, before, err := h.ingress.Send(ctx, &e)
-	if said, is := errors.AsType[*model.ServiceError](err); is && said.Code < http.StatusInternalServerError {
-		answer.Refused = append(answer.Refused, space+": "+said.Text)
-		return nil
-	}
 	if err != nil {
-		return err
+		p, detail := problemOf(err)
+		if p.status >= http.StatusInternalServerError {
+			return err
+		}
+		answer.Refused = append(answer.Refused, space+": "+detail)
+		return nil
 	}
 	answer.Event = id
 	answer.Sent++

@@ -56,6 +56,10 @@ func principalOf(event string) string {
 // Events under such ids have subjects to which no client may publish.
 func IsMinted(event string) bool { return strings.Contains(event, mintedMark) }
 
+// IsChosen reports whether a client has chosen the id of an event, or of the event that was redriven as this one. Everything else
+// is sent by a space, a timer, a job or a worker.
+func IsChosen(event string) bool { return !IsMinted(FirstID(event)) }
+
 // mintedMark is in every id that Settle mints, and in no other.
 const mintedMark = ":"
 

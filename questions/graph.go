@@ -20,7 +20,7 @@ func (s *Server) graph(ctx context.Context, q *Query) (*Graph, error) {
 	nodes := i.Nodes()
 	if q.Of != "" {
 		if _, there := i.Node(q.Of); !there {
-			return nil, &model.ServiceError{Code: model.CodeNotFound, Text: notFound(&Query{Space: q.Space, Of: q.Of, As: KindNode}, i)}
+			return nil, &model.ServiceError{Code: model.CodeNotFound, Text: notFound(&Query{Space: q.Space, Of: q.Of, As: KindNode}, i, &about)}
 		}
 		near := neighbourhood(i, q.Of, max(q.Depth, 1))
 		nodes = slices.DeleteFunc(nodes, func(n inspect.Node) bool { return !near[n.ID] })

@@ -11,6 +11,9 @@ import (
 // lane answers what waits in a space.
 func (s *Server) lane(ctx context.Context, q *Query) (*Lane, error) {
 	about, i, err := s.see(ctx, q, worker.InspectOptions{})
+	if err == nil && about.State == Unserved {
+		return about.unservedLane(q), nil
+	}
 	if err != nil || i == nil {
 		return &Lane{About: about}, err
 	}

@@ -308,6 +308,8 @@ func (s *Server) see(ctx context.Context, q *Query, o worker.InspectOptions) (Ab
 		state := i.State()
 		a.State, a.Program, a.Version, a.Revision, a.Halt = Awake, state.Program, state.Version, state.Seq, state.Halt
 		return a, i, nil
+	case errors.Is(err, model.ErrNoProgram):
+		return a, nil, s.unserved(ctx, &a, head)
 	case errors.Is(err, worker.ErrAsleep) && head == 0:
 		return a, nil, &model.ServiceError{Code: model.CodeNotFound, Text: "there is no space " + q.Space + ": nothing was ever handled there"}
 	case errors.Is(err, worker.ErrAsleep):

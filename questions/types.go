@@ -117,6 +117,8 @@ const (
 	Loading State = "loading"
 	// Running: it is inside of application code, and did not answer in time.
 	Running State = "running"
+	// Unserved: no program runs it, so that its events wait.
+	Unserved State = "unserved"
 )
 
 // About is what all answers about a space have in common.
@@ -134,6 +136,10 @@ type About struct {
 	Version  string `json:"version,omitzero"`
 	Revision uint64 `json:"revision,omitzero"`
 	Halt     string `json:"halt,omitzero"`
+
+	// waits are the events that wait in a space that is Unserved, and more reports that there may be others.
+	waits []model.Message
+	more  bool
 }
 
 // Why answers AskWhy: one of the three is set.

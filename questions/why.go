@@ -41,16 +41,19 @@ func (s *Server) why(ctx context.Context, q *Query) (*Why, error) {
 			return w, nil
 		}
 	}
-	return nil, &model.ServiceError{Code: model.CodeNotFound, Text: notFound(q, i)}
+	return nil, &model.ServiceError{Code: model.CodeNotFound, Text: notFound(q, i, &about)}
 }
 
 // notFound says that a name was not found, and which nodes there are.
-func notFound(q *Query, i *worker.Inspected) string {
+func notFound(q *Query, i *worker.Inspected, a *About) string {
 	kinds := "node, document or event"
 	if q.As != "" {
 		kinds = string(q.As)
 	}
 	text := fmt.Sprintf("space %s has no %s %s", q.Space, kinds, clip(q.Of))
+	if a.State == Unserved {
+		return text + " that the log knows; " + a.Note
+	}
 	if i == nil {
 		return text + " that the log knows; it is not in memory, and may have nodes that never ran"
 	}

@@ -269,3 +269,21 @@ func ExampleWithConfig() {
 	fmt.Println(settletest.Send(w.Space("home"), bump).Error)
 	// Output: busy
 }
+
+// An event of a client on an internal stream is rejected; SendFrom sends as a space.
+func ExampleSendFrom() {
+	owed := settle.NewCell[int]("owed")
+	debit := settle.NewStream[int]("debit").Internal()
+	p := settle.NewProgram("ledger")
+	debit.Handle(p, func(tx *settle.Tx, cents int) error {
+		owed.Update(tx, func(n *int) { *n += cents })
+		return nil
+	})
+	w := settletest.New(settletest.Must, p)
+	ann, bob := w.Space("ann"), w.Space("bob")
+	fmt.Println(settletest.Rejected(bob, debit, 5).Code)
+	fmt.Println(settletest.SendFrom(ann, bob, debit, 5).Outcome, owed.Get(bob))
+	// Output:
+	// internal-stream
+	// handled 5
+}

@@ -112,6 +112,9 @@ func (h *handling) callHandler(tx *transaction, ev *model.Event) (*model.Receipt
 	if f == nil {
 		return receipts.Refused(ev, h.program.unhandled(ev.Stream)), nil
 	}
+	if h.program.internal[ev.Stream] && model.IsChosen(ev.ID) {
+		return receipts.Rejected(ev, fromOutside(ev.Stream)), nil
+	}
 	h.handed = h.jobs.seenBy(ev)
 	var given *model.Event // a copy, because the handler may change it
 	if h.cfg.CheckIdempotency {
@@ -130,6 +133,11 @@ func (h *handling) callHandler(tx *transaction, ev *model.Event) (*model.Receipt
 	}
 	h.rehearsals.rehearse(f, tx, given, v)
 	return receipts.Handled(ev, v), nil
+}
+
+// fromOutside returns the rejection of an event that a client has sent on an internal stream.
+func fromOutside(stream string) *receipts.Rejection {
+	return &receipts.Rejection{Code: model.InternalStream, Message: "a client has sent the event, and only handlers and timers of spaces send on stream " + stream}
 }
 
 // unhandled begins the transaction that ends an event without calling its handler. It removes the mark of a

@@ -31,6 +31,7 @@ type Program struct {
 	tasks    taskLists
 	limits   map[string]time.Duration
 	payloads map[string]func(model.Value) error
+	internal map[string]bool                       // streams
 	notices  []func(tx *Tx, ev *model.Event) error // see failure notices before the handler
 }
 
@@ -120,6 +121,22 @@ func (p *Program) Payload(stream string, check func(model.Value) error) {
 	}
 	p.payloads[stream] = check
 }
+
+// Internal makes a stream internal: an event that a client has sent on it is rejected, whatever the rules about access allow
+// (docs/adr/0091). What spaces, timers, jobs and workers send is handled.
+func (p *Program) Internal(stream string) error {
+	if p.handlers[stream] == nil {
+		return fmt.Errorf("program %s: stream %s has no handler to keep clients from; register it first", p.Name, stream)
+	}
+	if p.internal == nil {
+		p.internal = map[string]bool{}
+	}
+	p.internal[stream] = true
+	return nil
+}
+
+// IsInternal reports whether clients may not send on a stream.
+func (p *Program) IsInternal(stream string) bool { return p.internal[stream] }
 
 // CheckPayload returns why the handler of a stream would refuse a payload, nil if that is not known before it is called.
 func (p *Program) CheckPayload(stream string, v model.Value) error {

@@ -30,8 +30,11 @@ func (c *laneCmd) Run(ctx context.Context, io streams) error {
 			return printLine(io.out, l)
 		}
 		p := &whyPrinter{logPrinter: newLogPrinter(io, false), space: c.Space}
-		if l.State == questions.Awake {
+		switch l.State {
+		case questions.Awake:
 			p.lane(l)
+		case questions.Unserved:
+			p.waiting(l)
 		}
 		p.about(&l.About)
 		if l.State == questions.Asleep {
@@ -69,6 +72,11 @@ func (p *whyPrinter) lane(l *questions.Lane) {
 		p.field("needs nodes", strings.Join(h.Nodes, ", "))
 		p.field("lane", laneRest(l))
 	}
+	p.waiting(l)
+}
+
+// waiting prints the events that wait.
+func (p *whyPrinter) waiting(l *questions.Lane) {
 	if len(l.Pending) > 0 {
 		p.pending(l)
 	}

@@ -71,4 +71,15 @@ func TestSend_SaysThatASpaceHasNoProgram(t *testing.T) {
 	wantInVain(t, "no receipt within TIMEOUT: space attic has no program to run, and its events wait until it has one | Programs of the workers | the event is stored",
 		"send", "attic", "book", "--wait")
 	want(t, 1, "the space has no program to run", "get", "attic", "n")
+	want(t, 0, "no program serves space attic: its events wait until one does | stored, lane sequence", "send", "attic", "book", "--id", "e2")
+	for _, about := range []string{"lane", "why"} {
+		line, code := []string{about, "attic"}, 0
+		if about == "why" {
+			line, code = append(line, "nosuch"), 1
+		}
+		want(t, code, "no program serves it: 2 events waiting since 20 | of stream book | settle deploy --space | have no effect", line...)
+	}
+	want(t, 0, "LANE | e2 | for a program of the space", "lane", "attic")
+	want(t, 0, "it waits, and the space is unserved", "why", "attic", "e2")
+	want(t, 1, "there is no space nosuch: nothing was ever handled there", "lane", "nosuch")
 }

@@ -86,6 +86,7 @@ func (c *performCmd) Run(ctx context.Context, io streams) error {
 		return unreachable(err, at, file)
 	}
 	defer b.Close()
+	fmt.Fprintln(io.err, c.begins())
 	var mu sync.Mutex
 	return performer.Serve(ctx, b, performer.Config{
 		Action: c.Action, Queue: c.Queue, Slots: c.Slots, Logger: log,
@@ -101,6 +102,15 @@ func (c *performCmd) Run(ctx context.Context, io streams) error {
 			return out, err
 		},
 	})
+}
+
+// begins describes what the performer takes from now on.
+func (c *performCmd) begins() string {
+	from := ""
+	if c.Queue != "" {
+		from = " of queue " + c.Queue
+	}
+	return fmt.Sprintf("performing tasks of action %s%s, up to %d at a time; Ctrl-C ends", c.Action, from, c.Slots)
 }
 
 // perform runs the command for a task.

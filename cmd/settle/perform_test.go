@@ -53,7 +53,7 @@ func TestPerform_ActionsOfAllSpacesInQueuesWithProgress(t *testing.T) {
 	if out := right(); !strings.Contains(out, "transcode one one/v1/") || !strings.Contains(out, "Offline: no route") || !strings.Contains(out, ": done") {
 		t.Error(out)
 	}
-	if out := wrong(); out != "" {
+	if out := wrong(); out != "performing tasks of action transcode of queue host-b, up to 4 at a time; Ctrl-C ends\n" {
 		t.Errorf("the performers of another queue have printed %s", out)
 	}
 	want(t, 2, "--slots must be at least 1", "perform", "probe", "--slots", "0", "--", "true")

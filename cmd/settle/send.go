@@ -122,9 +122,13 @@ func (c *sendCmd) meant() string {
 }
 
 func (c *sendCmd) send(ctx context.Context, io streams, b *bus.Bus, client *settle.Client, e settle.Outgoing) error {
+	unserved := c.lookIdle(ctx, b)
 	r, err := client.Send(ctx, e)
 	if err != nil {
 		return usageIfName(err)
+	}
+	if <-unserved {
+		fmt.Fprintf(io.err, "no program serves space %s: its events wait until one does; `settle lane %s` lists them\n", e.Space, e.Space)
 	}
 	if r.Duplicate && c.ID != "" { // an id made here is new: an acknowledgement was lost
 		if err := c.sameAsBefore(ctx, io, b, e); err != nil {
@@ -146,21 +150,36 @@ func (c *sendCmd) send(ctx context.Context, io streams, b *bus.Bus, client *sett
 	return nil
 }
 
-// sameAsBefore reports an event that had been sent before. If its receipt is awaited it returns an error if that had
-// another payload.
-func (c *sendCmd) sameAsBefore(ctx context.Context, io streams, b *bus.Bus, e settle.Outgoing) error {
-	if c.Wait == "none" {
-		fmt.Fprintf(io.err, "%s had been sent before; this payload was not used\n", e.ID)
-		return nil
+// lookIdle reports whether the owner of the space has no program for it, unless the receipt is awaited: then its absence is explained.
+func (c *sendCmd) lookIdle(ctx context.Context, b *bus.Bus) <-chan bool {
+	is := make(chan bool, 1)
+	if c.Wait != "none" || c.Principal != "" { // a principal may not read the space
+		is <- false
+		return is
 	}
+	go func() { is <- idle(ctx, b, c.Space) }() // ends with its patience
+	return is
+}
+
+// sameAsBefore reports an event that had been sent before, and whether that had the same payload. If its receipt is awaited, another payload is an
+// error.
+func (c *sendCmd) sameAsBefore(ctx context.Context, io streams, b *bus.Bus, e settle.Outgoing) error {
 	m := model.Message{Space: e.Space, Stream: e.Stream, ID: model.EventIDOf(c.Principal, e.ID.String())}
 	if v, _ := model.Of(e.Payload); !v.IsAbsent() {
 		m.Payload = v.AppendJSON(nil)
 	}
-	if err := history.CheckReuse(ctx, b, &m); err != nil {
+	err := history.CheckReuse(ctx, b, &m)
+	_, differs := errors.AsType[*model.ReusedIDError](err)
+	switch {
+	case c.Wait != "none" && err != nil:
 		return err
+	case differs:
+		fmt.Fprintf(io.err, "%s had been sent before, with another payload; this payload was not used\n", e.ID)
+	case err != nil: // a user that sends need not have the right to read
+		fmt.Fprintf(io.err, "%s had been sent before; this payload was not used, and whether it is the same could not be read\n", e.ID)
+	default:
+		fmt.Fprintf(io.err, "%s had been sent before, with the same payload\n", e.ID)
 	}
-	fmt.Fprintf(io.err, "%s had been sent before\n", e.ID)
 	return nil
 }
 
@@ -248,7 +267,13 @@ func (c *sendCmd) printReceipt(io streams, rc *model.Receipt) error {
 	case model.Handled:
 		fmt.Fprintf(io.out, "%s: handled%s\n", rc.Event, result(rc))
 		return nil
-	case model.Refused, model.Cancelled, model.Rejected:
+	case model.Rejected:
+		data := ""
+		if !rc.Result.IsAbsent() {
+			data = "; data " + rc.Result.String()
+		}
+		return fmt.Errorf("event %s was %s: %s%s", rc.Event, rc.Outcome, receipts.Reason(rc), data)
+	case model.Refused, model.Cancelled:
 		return fmt.Errorf("event %s was %s: %s", rc.Event, rc.Outcome, receipts.Reason(rc))
 	}
 	return fmt.Errorf("event %s %s: %s", rc.Event, rc.Outcome, rc.Error)

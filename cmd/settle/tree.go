@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
@@ -19,7 +20,9 @@ type treeCmd struct {
 	Events int    `help:"The largest number of events to print." default:"1000"`
 	Depth  int    `help:"The largest number of generations to print." default:"100"`
 	Full   bool   `help:"Print errors and results in full."`
-	JSON   bool   `name:"json" help:"Print JSON."`
+
+	Timeout time.Duration `help:"How long the command may take." default:"1m"`
+	JSON    bool          `name:"json" help:"Print JSON."`
 }
 
 // Help explains what printTree prints.
@@ -29,7 +32,9 @@ func (treeCmd) Help() string {
 
 // Run prints what an event has caused.
 func (c *treeCmd) Run(ctx context.Context, io streams) error {
-	return c.use(ctx, io, ofSpaces(c.Space), func(_ *bus.Bus, client *settle.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	return c.use(ctx, io, ofSpaces(c.Space).patient(c.Timeout), func(_ *bus.Bus, client *settle.Client) error {
 		tree, err := client.Tree(ctx, history.TreeQuery{
 			Event: c.Event, Space: c.Space, Stream: c.Stream, MaxEvents: c.Events, MaxDepth: c.Depth,
 		})

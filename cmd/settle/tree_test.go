@@ -43,7 +43,7 @@ func shop() *settle.Program {
 		Handle("charge", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
 			lenient, _ := tx.Get("lenient").AsBool()
 			if short, _ := ev.Payload.Get("short").AsBool(); short {
-				return settle.Value{}, settle.Reject("short", "no money", nil)
+				return settle.Value{}, settle.Reject("short", "no money", map[string]int{"left": 3})
 			}
 			if stolen, _ := ev.Payload.Get("stolen").AsBool(); stolen && !lenient {
 				return settle.Value{}, errors.New("the card is stolen")
@@ -149,7 +149,8 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	t.Parallel()
 	running(t)
 	want(t, 0, "o1: stored, lane sequence 1", "send", "shop", "order", `{"stolen":false}`, "--id", "o1")
-	want(t, 0, "o1: already sent | o1 had been sent before; this payload was not used", "send", "shop", "order", `{"stolen":false}`, "--id", "o1", "--wait=none")
+	want(t, 0, "o1: already sent | o1 had been sent before, with another payload; this payload was not used", "send", "shop", "order", `{"stolen":true}`, "--id", "o1", "--wait=none")
+	want(t, 0, "o1: already sent | o1 had been sent before, with the same payload", "send", "shop", "order", `{ "stolen": false }`, "--id", "o1")
 	want(t, 0, `o1: handled, result "ordered" | o1 had been sent before`, "send", "shop", "order", `{"stolen": false}`, "--id", "o1", "--wait")
 	for _, wait := range []string{"--wait", "--wait=tree"} {
 		want(t, 1, "event o1 to shop/order: an event of this id was sent before, with another payload", "send", "shop", "order", `{"stolen":true}`, "--id", "o1", wait)
@@ -340,15 +341,17 @@ func TestSend_AnErrorIsPrintedOnce(t *testing.T) {
 		t.Errorf("as JSON: code %d, %q, %q", code, out, stderr)
 	}
 	code, out, stderr = command(t.Context(), t, "send", "bank", "charge", `{"short":true}`, "--id", "c4", "--wait", "--json")
-	if code != 1 || out != `{"code":"short","error":"no money","event":"c4","outcome":"rejected","result":null}`+"\n" || stderr != "" {
+	if code != 1 || out != `{"code":"short","error":"no money","event":"c4","outcome":"rejected","result":{"left":3}}`+"\n" || stderr != "" {
 		t.Errorf("rejected, as JSON: code %d, %q, %q", code, out, stderr)
 	}
+	want(t, 1, `event c5 was rejected: short: no money; data {"left":3}`, "send", "bank", "charge", `{"short":true}`, "--id", "c5", "--wait")
+	want(t, 0, "bank/charge  c5", "tree", "c5", "--timeout", "30s")
 	var refused struct{ Outcome, Error string }
 	code, out, stderr = command(t.Context(), t, "send", "bank", "nosuch", "--wait", "--json")
 	if err := json.Unmarshal([]byte(out), &refused); err != nil || code != 1 || refused.Outcome != "refused" || refused.Error == "" || stderr != "" {
 		t.Errorf("refused: code %d, %q, %q, %v", code, out, stderr, err)
 	}
-	want(t, 0, `{"event":"c3","lane":5,"duplicate":false}`, "send", "bank", "charge", "--id", "c3", "--json")
+	want(t, 0, `{"event":"c3","lane":6,"duplicate":false}`, "send", "bank", "charge", "--id", "c3", "--json")
 	want(t, 0, `{"event":"c3","duplicate":true} | had been sent before`, "send", "bank", "charge", "--id", "c3", "--json")
 	var tree history.Tree
 	if err := json.Unmarshal([]byte(want(t, 0, "", "send", "bank", "charge", "--id", "c3", "--wait=tree", "--json")), &tree); err != nil || tree.Root.Event != "c3" {

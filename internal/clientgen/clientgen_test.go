@@ -93,3 +93,18 @@ func TestGenerate_NamesOfTheLanguageAreNotTaken(t *testing.T) {
 		}
 	}
 }
+
+// Clients may not send on an internal stream, so that they do not have it.
+func TestGenerate_InternalStreamsAreLeftOut(t *testing.T) {
+	number := &shape.Type{Kind: shape.Int}
+	p := &shape.Program{Name: "bank", Streams: []shape.Stream{{Name: "pay", Payload: number}, {Name: "credit", Payload: number, Internal: true}}}
+	text, err := clientgen.Go(p, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{clientgen.TypeScript(p, "x"), string(text)} {
+		if !strings.Contains(text, "pay") || strings.Contains(text, "credit") {
+			t.Error(text)
+		}
+	}
+}

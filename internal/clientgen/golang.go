@@ -21,6 +21,9 @@ func Go(p *shape.Program, pkg string) ([]byte, error) {
 	}
 	g := &golang{taken: names{}}
 	for _, s := range p.Streams {
+		if s.Internal {
+			continue
+		}
 		g.stream(s.Name, s.Payload)
 	}
 	for _, d := range p.Documents {

@@ -29,6 +29,9 @@ func TypeScript(p *shape.Program, client string) string {
 	}
 	fmt.Fprintf(&body, "/** %s */\nexport interface %s extends Program {\n  streams: {\n", doc, own)
 	for _, s := range p.Streams {
+		if s.Internal {
+			continue
+		}
 		payload := t.of(s.Payload)
 		if s.Payload == nil {
 			payload += " | undefined"

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/settlehq/settle/internal/display"
@@ -68,12 +69,13 @@ func (g *golang) example() (space, doc string) {
 // event returns an event to send, nil if none is known.
 func (g *golang) event() *suggestion {
 	s := g.shape()
-	if len(s.Streams) == 0 {
+	at := slices.IndexFunc(s.Streams, func(of shape.Stream) bool { return !of.Internal })
+	if at < 0 {
 		return nil
 	}
 	first := &suggestion{}
-	first.Stream = s.Streams[0].Name
-	if t := s.Streams[0].Payload; t != nil && t.Kind != shape.None {
+	first.Stream = s.Streams[at].Name
+	if t := s.Streams[at].Payload; t != nil && t.Kind != shape.None {
 		first.Payload = sample(t, s.Types, 0)
 	}
 	return first

@@ -92,7 +92,7 @@ func (d *dev) try(space, doc string, s *suggestion) []string {
 		tries = append([]string{fmt.Sprintf(`settle send %s temp '{"sensor":"top","c":19.5}' --wait`, space)}, tries...)
 	case h.program != nil && len(h.program.Workflows()) > 0:
 		return tryWorkflows(h.program, space, s)
-	case h.program != nil && len(h.program.Streams()) > 0:
+	case h.program != nil && len(h.program.ClientStreams()) > 0:
 		tries = append([]string{fmt.Sprintf("settle send %s %s --wait", space, event(h.program, s))}, tries...)
 	}
 	return append(tries, "settle get "+space, "settle why "+space+" "+doc, "settle chaos kill --owner "+space)
@@ -157,7 +157,7 @@ func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\
 func event(p *star.Program, s *suggestion) string {
 	switch {
 	case s == nil:
-		return p.Streams()[0] + " PAYLOAD"
+		return p.ClientStreams()[0] + " PAYLOAD"
 	case s.Payload == "":
 		return s.Stream
 	}

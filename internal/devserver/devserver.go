@@ -19,6 +19,9 @@ import (
 // Store is the default directory of a server's data, relative to its working directory.
 const Store = ".settle"
 
+// ServerName is the name of the NATS server of `settle dev`, which listens on a loopback address only.
+const ServerName = "settle-dev"
+
 const serverFile = "dev.json"
 
 // Server describes a running embedded server: its addresses and its process.

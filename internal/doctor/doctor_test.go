@@ -15,6 +15,14 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
+// dev makes the server one of the name of that of `settle dev`, at an address.
+func dev(url, user string) func(*survey.Survey) {
+	return func(s *survey.Survey) {
+		s.Servers[0].Name, s.Servers[0].URL, s.Servers[0].Disk = "settle-dev", url, &survey.DiskFacts{SyncAlways: true, ByProcess: true}
+		s.User, s.Monitor = survey.UserFacts{User: user, Account: "$G", Unlimited: true}, survey.ErrNoMonitor
+	}
+}
+
 // single returns a healthy deployment on one server with fsync always.
 func single() *survey.Survey {
 	return &survey.Survey{
@@ -195,6 +203,9 @@ var deployments = []struct {
 	{"an old backup from a clock that is ahead", single, func(s *survey.Survey) { s.Backup = backedUp(-time.Hour, 200*time.Hour) }, Warning, "! backup the newest was made 200h0m0s ago"},
 	{"a backup that cannot be seen", single, func(s *survey.Survey) { s.BackupUnseen = errors.New("no answer") }, Warning, "! backup it is not known when the newest was made: no answer"},
 	{"a server without users", single, func(s *survey.Survey) { s.User = survey.UserFacts{Account: "$G", Unlimited: true} }, Warning, "with all permissions|Every client that reaches the server"},
+	{"the server of settle dev", single, dev("nats://127.0.0.1:7422", ""), OK, "✓ permissions a client without a user may do everything: it is the server of `settle dev`"},
+	{"one of its name on another machine", single, dev("nats://10.0.0.7:7422", ""), Warning, "with all permissions"},
+	{"the server of settle dev with a user", single, dev("nats://127.0.0.1:7422", "ann"), Warning, "with all permissions"},
 	{"a user without a role", single, func(s *survey.Survey) {
 		s.User = survey.UserFacts{User: "x", Account: "A", Lacks: map[string][]string{"backup": {"publish settle.api.>"}}}
 	}, Warning, "user x of account A has the rights of no role; the role backup needs besides: publish settle.api.>"},

@@ -3,6 +3,8 @@ package doctor
 import (
 	"fmt"
 	"maps"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/devserver"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
@@ -298,6 +301,16 @@ func (j *judge) denied() {
 	}
 }
 
+// isDevServer reports whether the deployment is that of `settle dev` on this machine: a server in its process, at a loopback address.
+func (j *judge) isDevServer() bool {
+	if len(j.Servers) != 1 {
+		return false
+	}
+	s := &j.Servers[0]
+	at, err := url.Parse(s.URL)
+	return err == nil && s.Name == devserver.ServerName && s.Disk != nil && s.Disk.ByProcess && net.ParseIP(at.Hostname()).IsLoopback()
+}
+
 func (j *judge) permissions() {
 	j.denied()
 	u := j.User
@@ -308,6 +321,8 @@ func (j *judge) permissions() {
 	switch {
 	case u.Unknown != nil:
 		j.bad(Warning, CheckPermissions, "not known: "+u.Unknown.Error(), "The permissions of this user cannot be compared with the required ones.", "Allow it to publish to $SYS.REQ.USER.INFO.")
+	case u.Unlimited && u.User == "" && j.isDevServer():
+		j.ok(CheckPermissions, "%s may do everything: it is the server of `settle dev`, which programs of this machine only reach", who)
 	case u.Unlimited && (u.Account == "$G" || u.User == ""):
 		j.bad(Warning, CheckPermissions, "connected as "+who+", with all permissions",
 			"Every client that reaches the server can read and write everything in it, past all rules of Settle.", "Acceptable on one machine. Otherwise give each role a user: deploy/nats has the permissions.")

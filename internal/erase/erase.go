@@ -106,7 +106,7 @@ func waiting(ctx context.Context, b Bus, r *replica.Replica) (list []history.Eve
 // isRefused reports whether no rule allows an event of a client. Such an event does not hold up a deletion: a client without any right could
 // prevent it otherwise.
 func isRefused(rules *access.Rules, m *model.Message) bool {
-	return !model.IsMinted(model.FirstID(m.ID)) && rules.MaySend(m.By(), m.Space, m.Stream) != nil
+	return model.IsChosen(m.ID) && rules.MaySend(m.By(), m.Space, m.Stream) != nil
 }
 
 // ErrWaiting is returned for a space with events that have not been handled.

@@ -12,12 +12,14 @@ type Program struct {
 	Types map[string]*Type `json:"types,omitempty"`
 }
 
-// Stream is a stream that clients send events of.
+// Stream is a stream of events.
 type Stream struct {
 	Name string `json:"name"`
 	// Payload and Result are nil if nothing is known of them.
 	Payload *Type `json:"payload,omitempty"`
 	Result  *Type `json:"result,omitempty"`
+	// Internal is set if only spaces send on it, so that generated clients do not have it.
+	Internal bool `json:"internal,omitempty"`
 }
 
 // Document is a document of a space.

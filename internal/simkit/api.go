@@ -177,14 +177,34 @@ func (s *Space) failing(node string) string {
 	return ""
 }
 
+// byTest is the author of the transactions of tests.
+const byTest = "settletest"
+
 // Write runs a transaction without an event, as the application that hosts a space may: it prepares
 // a test.
 func (s *Space) Write(f func(tx *space.Tx) error) error {
 	return s.w.do(func() error {
-		_, err := s.core.Transact("settletest", f)
+		_, err := s.core.Transact(byTest, f)
 		s.w.touch(s)
 		return cmp.Or(err, s.w.run())
 	})
+}
+
+// SendTo has the space send an event to a space, this one or another, in a transaction without an event, runs everything that follows from it
+// at this time, and returns the receipt; false if there is none yet.
+func (s *Space) SendTo(to, stream string, payload model.Value) (rc model.Receipt, ok bool, err error) {
+	s.sentDirectly = ""
+	err = s.Write(func(tx *space.Tx) error {
+		tx.Send(to, stream, payload)
+		return nil
+	})
+	rc.Event = s.sentDirectly
+	if target := s.w.spaces[to]; err == nil && target != nil {
+		if ended, is := target.Receipt(stream, s.sentDirectly); is {
+			return ended, true, nil
+		}
+	}
+	return rc, false, err
 }
 
 // Watch is an observation of a document.

@@ -30,6 +30,7 @@ type Space struct {
 	failures     map[key]error  // of handlers, until their receipts are there
 	panics       map[key][]byte // of handlers: their stacks
 	watches      []*Watch
+	sentDirectly string // the last event that a transaction without an event has sent
 	mirrors      map[string]*mirrored
 	docs         map[string]bool // the documents ever written
 
@@ -163,6 +164,10 @@ func (s *Space) append(a *space.Append) error {
 	for i := range a.Commit.Txs {
 		tx := &a.Commit.Txs[i]
 		sends = append(sends, tx.Sends...)
+		if n := len(tx.Sends); tx.By == byTest && n > 0 {
+			s.sentDirectly = tx.Sends[n-1].ID
+			w.byTest[s.sentDirectly] = true
+		}
 		for j := range tx.Writes {
 			written = append(written, tx.Writes[j].Doc)
 			via[tx.Writes[j].Doc] = tx.Via

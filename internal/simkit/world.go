@@ -64,6 +64,7 @@ type World struct {
 
 	problems    []Problem
 	reported    map[string]bool // see problem
+	byTest      map[string]bool // the events that a test has had spaces send
 	letters     []Letter
 	undelivered []model.Event
 
@@ -77,7 +78,7 @@ func New(programs Programs, o Options) *World {
 	}
 	return &World{
 		programs: programs, opts: o, start: o.Start, now: o.Start,
-		spaces: map[string]*Space{}, reported: map[string]bool{}, listings: map[string][]*Space{}, turns: turns{mayBlock: o.Blocking},
+		spaces: map[string]*Space{}, reported: map[string]bool{}, byTest: map[string]bool{}, listings: map[string][]*Space{}, turns: turns{mayBlock: o.Blocking},
 	}
 }
 

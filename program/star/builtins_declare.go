@@ -18,10 +18,11 @@ func (inst *instance) handle(t *starlark.Thread, b *starlark.Builtin, args starl
 	var stream string
 	var fn starlark.Callable
 	var payload starlark.Value
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "stream", &stream, "fn", &fn, "payload?", &payload); err != nil {
+	var internal bool
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "stream", &stream, "fn", &fn, "payload?", &payload, "internal?", &internal); err != nil {
 		return nil, err
 	}
-	d := &decl{kind: "handler", id: stream, fn: fn}
+	d := &decl{kind: "handler", id: stream, fn: fn, internal: internal}
 	if payload != nil && payload != starlark.None {
 		s, err := value.SchemaOf(payload)
 		if err != nil {

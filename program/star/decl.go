@@ -24,7 +24,9 @@ type decl struct {
 	pos    syntax.Position
 	fn     starlark.Callable
 	schema *value.Schema
-	spec   space.NodeSpec
+	// internal reports that clients may not send on the stream.
+	internal bool
+	spec     space.NodeSpec
 	// from and to are the place of the rows and the document of their results, for rows.
 	from *value.Place
 	to   string

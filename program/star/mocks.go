@@ -271,5 +271,5 @@ func (inst *instance) testStartWorkflow(_ *starlark.Thread, b *starlark.Builtin,
 	if err != nil {
 		return nil, err
 	}
-	return inst.sendEvent(b, in, runs.StreamStart, sending{}, value.FromModel(payload), expected{})
+	return inst.sendEvent(b, &testEvent{to: in, stream: runs.StreamStart, payload: value.FromModel(payload)})
 }

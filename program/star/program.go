@@ -65,7 +65,10 @@ func (p *Program) Nodes() []Node { return slices.Clone(p.nodes) }
 // Streams returns the streams that have a handler, in the order of registration.
 func (p *Program) Streams() []string { return slices.Clone(p.streams) }
 
-// Samples returns an event for each handler, in the order of the file, whose payload matches the
+// ClientStreams returns the streams that clients may send on, in the order of registration.
+func (p *Program) ClientStreams() []string { return slices.DeleteFunc(p.Streams(), p.space.IsInternal) }
+
+// Samples returns an event for each handler that clients may send to, in the order of the file, whose payload matches the
 // handler's schema. The handler may still fail: that depends on the documents of the space.
 func (p *Program) Samples() []Sample { return slices.Clone(p.samples) }
 

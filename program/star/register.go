@@ -60,8 +60,14 @@ func (p *Program) registerDecl(d *decl, i int, prints *fingerprint.Hasher) error
 			p.payloads[d.id] = d.schema.Type()
 			p.space.Payload(d.id, func(v model.Value) error { return d.schema.Check(v, "payload of "+d.id) })
 		}
+		if err := p.space.Handle(d.id, p.handler(d, i)); err != nil {
+			return err
+		}
+		if d.internal {
+			return p.space.Internal(d.id)
+		}
 		p.samples = append(p.samples, s)
-		return p.space.Handle(d.id, p.handler(d, i))
+		return nil
 	case "action":
 		p.streams = append(p.streams, d.id)
 		spec := p.actionSpec(d, i)

@@ -57,45 +57,47 @@ type expected struct {
 	rejects string
 }
 
-// testSend is send(stream, payload = None, space = "", fails = "", id = "", rejects = "", by = ""): it returns the result of the receipt. With
+// testSend is send(stream, payload = None, space = "", fails = "", id = "", rejects = "", by = "", origin = ""): it returns the result of the receipt. With
 // fails, the event must fail with an error that contains these words, which is returned; with rejects, its handler
-// must reject it with this code, and the data of the rejection is returned.
+// must reject it with this code, and the data of the rejection is returned. With by, that principal sends it; with origin, that space sends it, and otherwise a client.
 func (inst *instance) testSend(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var stream, in string
-	var how sending
-	var payload starlark.Value = starlark.None
-	var want expected
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "stream", &stream, "payload?", &payload, "space?", &in, "fails?", &want.fails, "id?", &how.id, "rejects?", &want.rejects, "by?", &how.by); err != nil {
+	e := testEvent{payload: starlark.None}
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"stream", &e.stream, "payload?", &e.payload, "space?", &e.to}, e.more()...)...); err != nil {
 		return nil, err
 	}
-	return inst.sendEvent(b, in, stream, how, payload, want)
+	return inst.sendEvent(b, &e)
 }
 
-// testSendTo is send_to(space, stream, payload = None, fails = "", id = "", rejects = "", by = "").
+// testSendTo is send_to(space, stream, payload = None, fails = "", id = "", rejects = "", by = "", origin = "").
 func (inst *instance) testSendTo(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var stream, in string
-	var how sending
-	var payload starlark.Value = starlark.None
-	var want expected
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "space", &in, "stream", &stream, "payload?", &payload, "fails?", &want.fails, "id?", &how.id, "rejects?", &want.rejects, "by?", &how.by); err != nil {
+	e := testEvent{payload: starlark.None}
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"space", &e.to, "stream", &e.stream, "payload?", &e.payload}, e.more()...)...); err != nil {
 		return nil, err
 	}
-	return inst.sendEvent(b, in, stream, how, payload, want)
+	return inst.sendEvent(b, &e)
 }
 
-// sending is how a test sends an event: under an id, "" for a new one, and in the name of a principal, "" for none.
-type sending struct{ id, by string }
+// testEvent is an event that a test sends, and how it is to end.
+type testEvent struct {
+	to, stream, id, by, origin string
+	payload                starlark.Value
+	want                   expected
+}
 
-func (inst *instance) sendEvent(b *starlark.Builtin, in, stream string, how sending, payload starlark.Value, want expected) (starlark.Value, error) {
-	s, err := inst.spaceNamed(b, in)
+func (e *testEvent) more() []any {
+	return []any{"fails?", &e.want.fails, "id?", &e.id, "rejects?", &e.want.rejects, "by?", &e.by, "origin?", &e.origin}
+}
+
+func (inst *instance) sendEvent(b *starlark.Builtin, e *testEvent) (starlark.Value, error) {
+	s, err := inst.spaceNamed(b, e.to)
 	if err != nil {
 		return nil, err
 	}
-	v, err := inst.Run.ToModel(payload)
+	v, err := inst.Run.ToModel(e.payload)
 	if err != nil {
 		return nil, fmt.Errorf("%s: payload: %w", b.Name(), err)
 	}
-	rc, ok, err := s.SendAs(how.by, stream, how.id, v, time.Time{})
+	rc, ok, err := inst.sendAs(b, s, e, v)
 	if err == nil && ok {
 		err = inst.performMocked()
 	}
@@ -103,13 +105,28 @@ func (inst *instance) sendEvent(b *starlark.Builtin, in, stream string, how send
 	case err != nil:
 		return nil, err
 	case !ok:
-		return nil, fmt.Errorf("%s %s: the event is not handled: %s", b.Name(), stream, s.Pending())
+		return nil, fmt.Errorf("%s %s: the event is not handled: %s", b.Name(), e.stream, s.Pending())
 	}
-	v, err = want.check(&rc)
+	v, err = e.want.check(&rc)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", b.Name(), stream, err)
+		return nil, fmt.Errorf("%s %s: %w", b.Name(), e.stream, err)
 	}
 	return value.FromModel(v), nil
+}
+
+// sendAs sends an event as a client, perhaps in the name of a principal, or as the space that is its origin.
+func (inst *instance) sendAs(b *starlark.Builtin, to TestSpace, e *testEvent, payload model.Value) (model.Receipt, bool, error) {
+	if e.origin == "" {
+		return to.SendAs(e.by, e.stream, e.id, payload, time.Time{})
+	}
+	if e.id != "" || e.by != "" {
+		return model.Receipt{}, false, fmt.Errorf("%s %s: an event that space %s sends has neither a principal nor an id that the test chooses; leave out origin, or id and by", b.Name(), e.stream, e.origin)
+	}
+	from, err := inst.spaceNamed(b, e.origin)
+	if err != nil {
+		return model.Receipt{}, false, err
+	}
+	return from.SendTo(cmp.Or(e.to, testSpace), e.stream, payload)
 }
 
 // check returns what a send returns: the result, the error, or the data of the rejection.

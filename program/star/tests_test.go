@@ -369,3 +369,55 @@ def test_never():
 		}
 	}
 }
+
+// An event that a test sends as a client on an internal stream is rejected; one that it sends as a space is handled, and so is one of a handler.
+func TestInternal_OnlySpacesSend(t *testing.T) {
+	src := source(`
+balance = cell("balance", 0)
+
+def pay(e):
+    send("bob", "credit", e)
+
+def credit(cents):
+    balance.set(balance + cents)
+    return event().origin
+
+handle("pay", pay)
+handle("credit", credit, payload = int, internal = True)
+`, "test_test.star", `
+def test_a_client():
+    send("credit", 5, rejects = "internal-stream")
+    send_to("bob", "credit", "no number", rejects = "internal-stream")
+    expect("balance", None)
+
+def test_spaces():
+    send("pay", 3)
+    expect("balance", 3, space = "bob")
+    equal(send_to("bob", "credit", 5, origin = "ann"), "ann")
+    expect("balance", 8, space = "bob")
+    equal(send("credit", 2, origin = "ann"), "ann")
+    send("credit", "x", origin = "ann", fails = "payload must be an integer, not a string")
+
+def test_no_id():
+    send("credit", 5, id = "e1", origin = "ann")
+`)
+	results, err := RunTests(context.Background(), src, "test_test.star", TestOptions{Engine: testEngine})
+	if err != nil || len(results) != 3 {
+		t.Fatal(results, err)
+	}
+	for _, r := range results[:2] {
+		if r.Err != nil {
+			t.Errorf("%s: %v", r.Name, r.Err)
+		}
+	}
+	if err := results[2].Err; err == nil || !strings.Contains(err.Error(), "leave out origin, or id and by") {
+		t.Error(err)
+	}
+	p, err := Compile(src, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.ClientStreams(); len(got) != 1 || got[0] != "pay" || len(p.Samples()) != 1 {
+		t.Errorf("clients may send on %v; samples %v", got, p.Samples())
+	}
+}

@@ -51,6 +51,8 @@ type TestSpace interface {
 	Send(stream, id string, payload model.Value, notBefore time.Time) (rc model.Receipt, ok bool, err error)
 	// SendAs is Send in the name of a principal, "" for none.
 	SendAs(principal, stream, id string, payload model.Value, notBefore time.Time) (rc model.Receipt, ok bool, err error)
+	// SendTo sends an event to a space, as a handler of this one does.
+	SendTo(to, stream string, payload model.Value) (rc model.Receipt, ok bool, err error)
 	Pending() string
 	// Read runs a function that reads documents, which are up to date; Write runs one that writes.
 	Read(f func(tx *space.Tx) error) (stale string, err error)

@@ -139,6 +139,10 @@ func shop() *settle.Program {
 		tx.Set("mailed", t.Out)
 		return t.Err
 	})
+	settle.NewStream[int]("credit").Internal().Handle(p, func(tx *settle.Tx, n int) error {
+		tx.Set("credit", n)
+		return nil
+	})
 	return p.
 		Handle("order", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
 			mail.Start(tx, ev.ID, "it is")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -94,6 +95,36 @@ func TestAttack_AForgedPositionSwallowsNoSend(t *testing.T) {
 	d.must(err)
 	if n, _ := v.AsInt(); n != forged+sent+1 {
 		t.Errorf("%d events were handled, want %d", n, forged+sent+1)
+	}
+}
+
+// An event on an internal stream, with headers and ids that claim that a space has sent it: what a client may publish at all is rejected, and the
+// subjects of what spaces send are not its own.
+func TestAttack_InternalStreamsTakeNothingFromAClient(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	nc := d.attacker(roles.Client)
+	claims := func(id string) *nats.Msg {
+		m := nats.NewMsg(subjectOf("victim", "credit", id))
+		m.Header.Set("Settle-Position", "1")
+		m.Header.Set("Settle-Term", "1")
+		m.Data = []byte("100")
+		return m
+	}
+	inside := claims("source:1:1:0")
+	inside.Subject = strings.Replace(inside.Subject, ".send.", ".lane.", 1)
+	for _, m := range []*nats.Msg{claims("plain"), claims("source:1:1:1"), inside} {
+		d.must(nc.PublishMsg(m))
+	}
+	d.must(nc.Flush())
+	c := d.client(d.as(roles.Client))
+	d.handled(c, "victim", "add", "last", nil)
+	rc, err := c.Space("victim").Await(t.Context(), "credit", settle.ID("plain"))
+	if err != nil || rc.Outcome != model.Rejected || rc.Code != model.InternalStream {
+		t.Errorf("%+v, %v", rc, err)
+	}
+	if v, _, err := c.Space("victim").Get(t.Context(), "credit"); !errors.Is(err, settle.ErrNotFound) && !v.IsAbsent() {
+		t.Errorf("the document is %v, %v", v, err)
 	}
 }
 

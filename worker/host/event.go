@@ -16,7 +16,7 @@ type performer interface {
 // and the log has what was decided.
 func (h *host) eventOf(m *model.Message) model.Event {
 	ev := eventOf(m, h.env.horizon)
-	if !isChosen(ev.ID) {
+	if !model.IsChosen(ev.ID) {
 		return ev
 	}
 	if ev.Invalid != "" {
@@ -34,12 +34,9 @@ func (h *host) eventOf(m *model.Message) model.Event {
 	return ev
 }
 
-// isChosen reports whether a client has chosen the id of an event, or of the one that was redriven.
-func isChosen(event string) bool { return !model.IsMinted(model.FirstID(event)) }
-
 // refusal returns why no rule allows an event, nil if one does.
 func (c *Config) refusal(m *model.Message) error {
-	if !isChosen(m.ID) {
+	if !model.IsChosen(m.ID) {
 		return nil
 	}
 	return c.Access.MaySend(m.By(), m.Space, m.Stream)

@@ -139,5 +139,8 @@ func (p *servedPartition) askAwake(space string, f func(*host)) error {
 	if _, waits := p.waiting[space]; waits {
 		return ErrLoading
 	}
+	if program, err := p.cfg.Programs(space); err == nil && program == nil {
+		return model.ErrNoProgram
+	}
 	return ErrAsleep
 }
