@@ -80,8 +80,8 @@ func (inst *instance) testSendTo(_ *starlark.Thread, b *starlark.Builtin, args s
 // testEvent is an event that a test sends, and how it is to end.
 type testEvent struct {
 	to, stream, id, by, origin string
-	payload                starlark.Value
-	want                   expected
+	payload                    starlark.Value
+	want                       expected
 }
 
 func (e *testEvent) more() []any {
