@@ -2,6 +2,7 @@ package attack_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -134,7 +135,12 @@ var mail = settle.NewAction[string, string]("mail")
 // shop returns a program that counts, sends to other spaces, and works outside.
 func shop() *settle.Program {
 	p := settle.NewProgram("shop")
-	mail.Perform(p, func(_ context.Context, _, text string) (string, error) { return text + " sent", nil })
+	mail.Perform(p, func(ctx context.Context, _, text string) (string, error) {
+		if mail.AttemptOf(ctx).Number == 1 { // it is reported, too, and counted
+			return "", errors.New("busy")
+		}
+		return text + " sent", nil
+	}, settle.Backoff(time.Millisecond, time.Millisecond))
 	mail.Done(p, func(tx *settle.Tx, t settle.Task[string, string]) error {
 		tx.Set("mailed", t.Out)
 		return t.Err
