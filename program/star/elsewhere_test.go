@@ -30,6 +30,40 @@ func TestDerived_IsReadByTheValueThatComputeReturned(t *testing.T) {
 	}
 }
 
+// An object in a document of another space is a value at once, and read with the same methods as a place. A test writes documents of its own space alone.
+func TestElsewhere_AnObjectIsReadWithGet(t *testing.T) {
+	src := source(`
+def read(e):
+    last = doc("truck", space = "t1").last
+    return [last.get(), last.get("n"), last.get("m", 7)]
+
+handle("set", lambda e: cell("truck").set({"last": {"n": 5}}))
+handle("read", read)
+truck = cell("truck")
+`, "elsewhere_test.star", `
+load("test.star", "truck")
+
+def test_get():
+    send_to("t1", "set")
+    equal(send("read"), [{"n": 5}, 5, 7])
+    truck.last = {"n": 6}
+    equal(truck.last.get("n"), 6)
+
+def test_write():
+    doc(truck, space = "t1").last = {"n": 6}
+`)
+	results, err := RunTests(t.Context(), src, "elsewhere_test.star", TestOptions{Engine: testEngine})
+	if err != nil || len(results) != 2 {
+		t.Fatal(results, err)
+	}
+	if results[0].Err != nil {
+		t.Error(results[0].Err)
+	}
+	if err := results[1].Err; err == nil || !strings.Contains(err.Error(), `a test writes documents of its space "test"`) {
+		t.Error(err)
+	}
+}
+
 func TestDerived_MisuseIsRefused(t *testing.T) {
 	for _, c := range []struct{ body, words string }{
 		{"return twice.w", "twice has no field w: its default does not declare one"},

@@ -106,6 +106,11 @@ func (d *testDocs) Get(doc string, path ...string) model.Value {
 // GetShallow is Get: a test has no dependencies.
 func (d *testDocs) GetShallow(doc string, path ...string) model.Value { return d.Get(doc, path...) }
 
+// Writes returns what a test may write.
+func (d *testDocs) Writes() string {
+	return `a test writes documents of its space "test"; send the other space an event`
+}
+
 // Fail ends the test.
 func (d *testDocs) Fail(err error) { d.note(err) }
 

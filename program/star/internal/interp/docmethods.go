@@ -232,7 +232,11 @@ func placeSetDefault(run *value.Run, x *value.Place, name string, args starlark.
 	return x.Member(step)
 }
 
+// viewGet is x.get(k, default), and x.get() for the value itself, as of a place: an object in a document of another space is a value at once.
 func viewGet(run *value.Run, x *value.View, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	if len(args)+len(kwargs) == 0 {
+		return x, nil
+	}
 	var k starlark.Value
 	var def starlark.Value = starlark.None
 	if err := unpack(name, args, kwargs, 1, &k, &def); err != nil {

@@ -384,6 +384,9 @@ func (x *Place) mayWrite() error {
 	case err != nil:
 		return fmt.Errorf("%s is written while the program is loaded; write documents in handlers", x)
 	case x.Space != "" && x.Space != tx.Space():
+		if t, is := tx.(interface{ Writes() string }); is {
+			return fmt.Errorf("write %s: %s", x, t.Writes())
+		}
 		return fmt.Errorf("write %s: a program can only write documents of its own space; send the other space an event", x)
 	case !x.Cur.Run.Handles && !tx.Declares(x.Doc, x.Path...):
 		return fmt.Errorf("write %s: %s may only read it; a computation returns its output, and declares other places that it writes with writes = [...]", x, x.Cur.Run.Name())
