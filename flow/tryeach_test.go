@@ -40,7 +40,7 @@ func TestTryEach_CollectsFailures(t *testing.T) {
 		return flow.Call(b, mail, flow.Map(b, in, func(in one) string { return in.To }))
 	})
 	flow.Define(w, "all", "1", func(b *flow.Builder, in flow.Value[struct{ To []string }]) flow.Value[[]string] {
-		to := flow.Map(b, in, func(in struct{ To []string }) []string { return in.To })
+		to := flow.Map(b, in, func(in struct{ To []string }) []string { return append([]string(nil), in.To...) }) // nil is an empty list
 		calls := flow.TryEach(b, mail, to, flow.Retry(2, time.Second, "Offline"))
 		runs := flow.TryEachChild[string](b, "one", flow.Map(b, to, func(to []string) []one {
 			all := make([]one, len(to))

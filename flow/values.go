@@ -6,6 +6,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/workflow"
 )
 
@@ -21,11 +22,11 @@ func toGo[T any](v starlark.Value) (x T, err error) {
 	return x, nil
 }
 
-// fromGo is the inverse of toGo.
+// fromGo is the inverse of toGo. What payloads of events are made of decides, as everywhere in Settle: a nil slice is an empty list.
 func fromGo(x any) (starlark.Value, error) {
-	data, err := json.Marshal(x)
+	v, err := model.Of(x)
 	if err != nil {
 		return nil, err
 	}
-	return workflow.FromJSON(data)
+	return workflow.FromJSON(v.AppendJSON(nil))
 }
