@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,9 +129,9 @@ func TestUserCode_AnEventThatWaitsForAVersionIsLoggedAtGrowingIntervals(t *testi
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		program := space.NewProgram("test")
-		attempts := 0
+		var attempts atomic.Int64
 		if err := program.Handle("go", func(*space.Tx, *model.Event) (model.Value, error) {
-			attempts++
+			attempts.Add(1)
 			return model.Value{}, &model.NewerError{Place: "order", Version: 2, Known: 1}
 		}); err != nil {
 			t.Fatal(err)
@@ -138,8 +139,8 @@ func TestUserCode_AnEventThatWaitsForAVersionIsLoggedAtGrowingIntervals(t *testi
 		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(program)}, nil)
 		w.Send("s", "go", "e1")
 		w.Pass(2 * time.Minute)
-		if n := w.Log.Count("order has version 2"); n < 5 || n > 8 || attempts < 100 {
-			t.Errorf("%d attempts have %d lines:\n%s", attempts, n, w.Log)
+		if n := w.Log.Count("order has version 2"); n < 5 || n > 8 || attempts.Load() < 100 {
+			t.Errorf("%d attempts have %d lines:\n%s", attempts.Load(), n, w.Log)
 		}
 		p.Shutdown()
 	})
