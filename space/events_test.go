@@ -574,3 +574,25 @@ func TestConfigRefusesNonsense(t *testing.T) {
 		}
 	}
 }
+
+// The program that has both does not run; the core keeps the first and has told the caller why.
+func TestL03_ASecondHandlerOfAStreamDoesNotReplaceTheFirst(t *testing.T) {
+	answers := func(v string) Handler {
+		return func(*Tx, *model.Event) (model.Value, error) { return model.String(v), nil }
+	}
+	p := newProgram(t)
+	if err := p.Handle("ask", answers("first")); err != nil {
+		t.Fatal(err)
+	}
+	const want = "program test: stream ask has a handler already; a stream has exactly one"
+	if err := p.Handle("ask", answers("second")); err == nil || err.Error() != want {
+		t.Fatalf("a second handler: %v, want %s", err, want)
+	}
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	w.send(home, "ask", "e1", nil)
+	h.run()
+	if got := w.receipt(home, "e1").Result.String(); got != `"first"` {
+		t.Errorf("the event was handled by the %s handler", got)
+	}
+}

@@ -1,6 +1,7 @@
 package space
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -18,36 +19,22 @@ func init() {
 
 // expectations are what the lines of expect may ask of a runtime: the value of something with a name.
 var expectations = map[string]func(a *actor, name string) (string, error){
-	"runs": func(a *actor, name string) (string, error) {
-		n, err := a.nodeNamed(name)
-		if err != nil {
-			return "", err
-		}
-		return strconv.FormatUint(n.runs, 10), nil
-	},
+	"runs":   ofNode(func(n NodeState) string { return strconv.FormatUint(n.Runs, 10) }),
+	"kind":   ofNode(func(n NodeState) string { return n.Kind.String() }),
+	"reads":  ofNode(func(n NodeState) string { return names(n.Reads) }),
+	"maker":  ofNode(func(n NodeState) string { return cmp.Or(n.Parent, "none") }),
+	"demand": ofNode(func(n NodeState) string { return demandOf(n.Live) }),
 	"status": func(a *actor, name string) (string, error) {
-		n, err := a.nodeNamed(name)
-		if err != nil {
-			return "", err
+		if n := a.core.graph.byID[name]; n != nil {
+			return n.status.String(), nil
 		}
-		return n.status.String(), nil
+		return "gone", nil
 	},
-	"kind": func(a *actor, name string) (string, error) {
-		n, err := a.nodeNamed(name)
-		if err != nil {
-			return "", err
+	"order": func(a *actor, name string) (string, error) {
+		if name != "runs" {
+			return "", errors.New("it is: order of runs is NODE NODE..., in the last pass")
 		}
-		return n.kind.String(), nil
-	},
-	"demand": func(a *actor, name string) (string, error) {
-		n, err := a.nodeNamed(name)
-		switch {
-		case err != nil:
-			return "", err
-		case n.live:
-			return "live", nil
-		}
-		return "dormant", nil
+		return strings.Join(a.order, " "), nil
 	},
 	"value": func(a *actor, name string) (string, error) { return show(a.core.Value(name)), nil },
 	"outcome": func(a *actor, name string) (string, error) {
@@ -60,11 +47,15 @@ var expectations = map[string]func(a *actor, name string) (string, error){
 	},
 }
 
-func (a *actor) nodeNamed(name string) (*node, error) {
-	if n := a.core.graph.byID[name]; n != nil {
-		return n, nil
+func ofNode(find func(NodeState) string) func(*actor, string) (string, error) {
+	return func(a *actor, name string) (string, error) {
+		for _, n := range a.core.Nodes() {
+			if n.ID == name {
+				return find(n), nil
+			}
+		}
+		return "", fmt.Errorf("there is no node %q", name)
 	}
-	return nil, fmt.Errorf("there is no node %q", name)
 }
 
 func (s *stage) cmdExpect(d *datadriven.TestData) error {
@@ -116,12 +107,14 @@ func TestScenarios_ExpectRefusesWhatIsNotSo(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ line, says string }{
-		{"runs of total is 1; status of total is clean; kind of total is computation; demand of total is live; value of total is 0", ""},
+		{"runs of total is 1; status of total is clean; kind of total is computation; order of runs is observe:total total; reads of total is a; maker of total is none; status of totall is gone; demand of total is live; value of total is 0", ""},
 		{"runs of total is 2", "runs of total is 2: it is 1"},
 		{"value of b is 1", "value of b is 1: it is absent"},
 		{"outcome of e1 is handled", "outcome of e1 is handled: it is none"},
 		{"runs of totall is 1", `runs of totall is 1: there is no node "totall"`},
-		{"runs are 1", `"runs are 1" is not of the form WHAT of NAME is VALUE, where WHAT is one of demand, kind, outcome, runs, status, value`},
+		{"order of runs is total observe:total", "order of runs is total observe:total: it is observe:total total"},
+		{"order of passes is total", "order of passes is total: it is: order of runs is NODE NODE..., in the last pass"},
+		{"runs are 1", `"runs are 1" is not of the form WHAT of NAME is VALUE, where WHAT is one of demand, kind, maker, order, outcome, reads, runs, status, value`},
 	} {
 		err := s.do("expect r1.s : " + c.line)
 		if err == nil {

@@ -133,7 +133,7 @@ func times(n int) string {
 // pass begins the minutes of a pass when the first thing happens in it.
 func (a *actor) pass() {
 	if !a.inPass {
-		a.inPass, a.iterations, a.depth = true, 0, 0
+		a.inPass, a.iterations, a.depth, a.order = true, 0, 0, nil
 		a.passes++
 		a.tell(a, 1, "pass %d", a.passes)
 	}
@@ -187,6 +187,7 @@ func (a *actor) runStart(i RunInfo) {
 		why = "never ran"
 	}
 	a.tell(a, 2+a.depth, "run %s (%s)", i.Node, why)
+	a.order = append(a.order, i.Node)
 	a.depth++
 }
 

@@ -31,11 +31,7 @@ func (s *stage) cmdGraph(d *datadriven.TestData) error {
 	for _, a := range who {
 		var rows [][]string
 		for _, n := range a.core.Nodes() {
-			live := "dormant"
-			if n.Live {
-				live = "live"
-			}
-			row := []string{n.ID, n.Kind.String(), n.Status.String(), live, "reads " + names(n.Reads)}
+			row := []string{n.ID, n.Kind.String(), n.Status.String(), demandOf(n.Live), "reads " + names(n.Reads)}
 			if n.Parent != "" {
 				row = append(row, "made by "+n.Parent)
 			}
@@ -52,6 +48,13 @@ func (s *stage) cmdGraph(d *datadriven.TestData) error {
 		}
 	}
 	return err
+}
+
+func demandOf(live bool) string {
+	if live {
+		return "live"
+	}
+	return "dormant"
 }
 
 func names(list []string) string {

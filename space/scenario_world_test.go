@@ -68,6 +68,7 @@ type actor struct {
 	round      int
 	depth      int
 	via        string
+	order      []string // the nodes that have run in the last pass, as their runs began
 }
 
 // answered is the log's answer to an append; seq is 0 for a refusal.
