@@ -168,7 +168,8 @@ func (h *handling) conclude(a *ledger.Attempt, dropped bool) {
 		h.inv.handles(a.Event)
 	}
 	h.jobs.setNext(&tx.attempt.Draft, a.Event)
-	if a.Receipt.Outcome != model.Handled {
+	if out := a.Receipt.Outcome; out == model.Failed || out != model.Handled && !model.IsChosen(a.Event.ID) {
+		// What a client has sent changes nothing unless its handler was called: it may have had no right to send it.
 		tx.endTask(h.sizes, a.Event, receipts.Reason(a.Receipt), a.Receipt.Outcome == model.Cancelled)
 	}
 	h.traceSends(a)

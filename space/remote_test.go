@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
 )
 
 // A progress is kept while its task is pending, ends nothing, and is bounded.
@@ -94,5 +95,30 @@ func TestTask_HasItsEventWhileItIsPending(t *testing.T) {
 		if got := event(h); got != "" {
 			t.Errorf("apart %v: after its end the event is %q", apart, got)
 		}
+	}
+}
+
+// A Done that rejects the end of a task has failed: there is no caller who would get the answer, and only a dead letter can be redriven.
+func TestTask_ARejectionByDoneIsAnError(t *testing.T) {
+	p := newProgram(t).handle("start", func(tx *Tx, ev *model.Event) any {
+		tx.StartTask("pay", ev.ID, 5)
+		return nil
+	})
+	if err := p.Action(&ActionSpec{Name: "pay", Done: func(*Tx, Task) error { return receipts.Reject("no", "not now", nil) }}); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	w.send(home, "start", "e1", nil)
+	h.run()
+	done := Completion{Key: "e1", N: 1}
+	w.publish(model.Event{Space: home, Stream: "pay", ID: "done:1-e1", Payload: done.Value()})
+	h.run()
+	rc := w.receipt(home, "done:1-e1")
+	if rc == nil || rc.Outcome != model.Failed || !strings.Contains(rc.Error, "return another error") {
+		t.Errorf("%+v", rc)
+	}
+	if task := TaskOf("e1", h.core.Value("pay").At(PathOfTask("e1"))); task.State != TaskFailed || !task.Unhandled {
+		t.Errorf("%+v", task)
 	}
 }

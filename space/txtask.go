@@ -386,7 +386,11 @@ func (l *taskList) conclude(t *transaction, ev *model.Event) (model.Value, error
 	if l.spec.Done == nil {
 		return model.Value{}, nil
 	}
-	return model.Value{}, l.spec.Done(t.handle, task)
+	err = l.spec.Done(t.handle, task)
+	if err != nil && rejectionOf(err) == ByHandler { // a rejection leaves nothing that could be redriven
+		err = fmt.Errorf("Done of action %s has rejected the end of task %q, and there is no caller to be told; return another error: %v", l.name, c.Key, err)
+	}
+	return model.Value{}, err
 }
 
 // meant returns the task that an event refers to, or the reason why the event is obsolete.
