@@ -3,7 +3,6 @@ package settletest
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
@@ -56,8 +55,7 @@ func (s *Space) endTask(name, key string, o settle.Outgoing) {
 	pending := s.pending(s.action(name))
 	for _, t := range pending {
 		if t.Key == key {
-			rc, ok := s.send(name, "", o.Payload, time.Time{})
-			mustBeHandled(s, name, rc, ok)
+			s.report(name, o.Payload)
 			return
 		}
 	}
@@ -130,8 +128,17 @@ func (s *Space) attempt(a *space.ActionSpec, t space.Task) {
 	s.w.t.Helper()
 	out, err := a.Performer.Attempt(tasks.WithAttempt(context.Background(), tasks.Attempt{Deployment: bus.DefaultPrefix, Space: s.Space(), Action: a.Name, Key: t.Key, Number: t.Attempts + 1, Event: t.Event}), t.Key, t.In, func(error) {})
 	c := a.Performer.Completion(&t, out, err)
-	rc, ok := s.send(a.Name, "", c.Value(), time.Time{})
-	mustBeHandled(s, a.Name, rc, ok)
+	s.report(a.Name, c.Value())
+}
+
+// report reports the end of a task, or of an attempt, as a worker does.
+func (s *Space) report(action string, payload any) {
+	s.w.t.Helper()
+	v, err := settle.ValueOf(payload)
+	s.w.check(err)
+	rc, ok, err := s.s.Report(action, v)
+	s.w.check(err)
+	mustBeHandled(s, action, rc, ok)
 }
 
 // action returns the action or input of that name.

@@ -377,6 +377,11 @@ func (p *Program) addAction(a *ActionSpec) error {
 	if err := p.Handle(a.Name, conclude); err != nil {
 		return err
 	}
+	if a.Performer != nil && !a.External { // workers alone know how its tasks end
+		if err := p.Internal(a.Name); err != nil {
+			return err
+		}
+	}
 	if p.actions == nil {
 		p.actions = map[string]*ActionSpec{}
 		p.tasks = taskLists{byName: map[string]*taskList{}, owner: map[string]string{}}

@@ -577,9 +577,9 @@ func TestTask_AnEndThatCouldNotBeHandledCanBeRedriven(t *testing.T) {
 		}
 		w.wantDoneOnce("s")
 		w.Send("s", "mend", "e2")
-		w.Send("s", "work", "redriven", `{"key":"bad","n":1,"out":1}`)
+		w.Send("s", "work", "done:1-bad:r1", `{"key":"bad","n":1,"out":1}`)
 		w.eventuallyTask("s", "bad", space.TaskDone)
-		w.Send("s", "work", "redriven-again", `{"key":"bad","n":1,"out":1}`)
+		w.Send("s", "work", "done:1-bad:r2", `{"key":"bad","n":1,"out":1}`)
 		w.Pass(time.Minute)
 		w.wantDoneOnce("s", "bad")
 		if n := out.count("s", "bad"); n != 1 {

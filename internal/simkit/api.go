@@ -21,6 +21,18 @@ func (s *Space) Send(stream, id string, payload model.Value, notBefore time.Time
 	return s.SendAs("", stream, id, payload, notBefore)
 }
 
+// Report is Send of the end of a task, as a worker reports it.
+func (s *Space) Report(action string, payload model.Value) (rc model.Receipt, ok bool, err error) {
+	s.w.nextID++
+	k := key{action, "done:" + strconv.Itoa(s.w.nextID)}
+	err = s.w.do(func() error {
+		s.enqueue(model.Event{Space: s.name, Stream: action, ID: k.id, Payload: payload})
+		return s.w.run()
+	})
+	rc, ok = s.receipts[k]
+	return rc, ok, err
+}
+
 // SendAs is Send in the name of a principal, "" for none.
 func (s *Space) SendAs(principal, stream, id string, payload model.Value, notBefore time.Time) (rc model.Receipt, ok bool, err error) {
 	if id == "" {
