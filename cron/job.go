@@ -9,7 +9,8 @@ type Tick struct {
 	// Cron is the name of the job, At the time that the expression yields.
 	Cron string    `json:"cron"`
 	At   time.Time `json:"at"`
-	// Missed counts the ticks before this one for which no event was handled.
+	// Missed counts the other ticks that the event stands for: those after At that had passed when it was handled or, with EveryMissed, those before
+	// At that were beyond its limit.
 	Missed int `json:"missed"`
 }
 

@@ -98,7 +98,7 @@ func TestTask_HasItsEventWhileItIsPending(t *testing.T) {
 	}
 }
 
-// A Done that rejects the end of a task has failed: there is no caller who would get the answer, and only a dead letter can be redriven.
+// A Done that rejects the end of a task has failed: no caller waits for the answer, and only a dead letter can be redriven.
 func TestTask_ARejectionByDoneIsAnError(t *testing.T) {
 	p := newProgram(t).handle("start", func(tx *Tx, ev *model.Event) any {
 		tx.StartTask("pay", ev.ID, 5)

@@ -388,7 +388,7 @@ func (l *taskList) conclude(t *transaction, ev *model.Event) (model.Value, error
 	}
 	err = l.spec.Done(t.handle, task)
 	if err != nil && rejectionOf(err) == ByHandler { // a rejection leaves nothing that could be redriven
-		err = fmt.Errorf("Done of action %s has rejected the end of task %q, and there is no caller to be told; return another error: %v", l.name, c.Key, err)
+		err = fmt.Errorf("Done of action %s has rejected the end of task %q, and no caller waits for the answer; return another error: %v", l.name, c.Key, err)
 	}
 	return model.Value{}, err
 }

@@ -466,8 +466,9 @@ func TestDev_SuggestsWhatAFreshSpaceHandles(t *testing.T) {
 			"d = cell('d', {'n': 0})\ndef up():\n    d.n += 1\nhandle('ask', lambda: d.n)\nhandle('up', up)\ncompute('twice', lambda: 2 * d.n)\n",
 			"p up --wait", "p twice", "curl -X POST http",
 		},
-		"none changes anything": {"handle('first', lambda: 1)\nhandle('second', lambda: 2)\n", "p first --wait", "p DOCUMENT", "curl -X POST http"},
-		"none is handled":       {"def no(e):\n    fail('no')\nhandle('no', no)\n", "p no PAYLOAD --wait", "p DOCUMENT", ""},
+		"none changes anything":  {"handle('first', lambda: 1)\nhandle('second', lambda: 2)\n", "p first --wait", "p DOCUMENT", "curl -X POST http"},
+		"the first is an action": {"call = action('call')\ndef no(e):\n    fail('no')\nhandle('no', no)\n", "p no PAYLOAD --wait", "p DOCUMENT", ""},
+		"none is handled":        {"def no(e):\n    fail('no')\nhandle('no', no)\n", "p no PAYLOAD --wait", "p DOCUMENT", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/runs"
+	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker/roster"
 	"github.com/settlehq/settle/workflow"
 )
@@ -152,12 +153,18 @@ func (d *dev) post(space string, s *suggestion) string {
 // quoted returns text for a shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
+// ends reports whether the events of a stream end tasks of an action, which is the work of its performers.
+func ends(p *star.Program, stream string) bool {
+	return slices.ContainsFunc(p.Space().Actions(), func(a *space.ActionSpec) bool { return a.Name == stream })
+}
+
 // event returns an event to try: its stream and payload, quoted for a shell. If no event is known
 // to be handled, it is a form to fill in.
 func event(p *star.Program, s *suggestion) string {
 	switch {
 	case s == nil:
-		return p.ClientStreams()[0] + " PAYLOAD"
+		streams := p.ClientStreams()
+		return streams[max(0, slices.IndexFunc(streams, func(s string) bool { return !ends(p, s) }))] + " PAYLOAD"
 	case s.Payload == "":
 		return s.Stream
 	}
