@@ -377,7 +377,7 @@ func (p *Program) addAction(a *ActionSpec) error {
 	if err := p.Handle(a.Name, conclude); err != nil {
 		return err
 	}
-	if a.Performer != nil && !a.External { // workers alone know how its tasks end
+	if a.Performer != nil && !a.External && !a.Input { // workers alone know how its tasks end; a value of an input may come from any client
 		if err := p.Internal(a.Name); err != nil {
 			return err
 		}

@@ -122,3 +122,44 @@ func TestTask_ARejectionByDoneIsAnError(t *testing.T) {
 		t.Errorf("%+v", task)
 	}
 }
+
+// workerFunction is a performer that is called by no test.
+type workerFunction struct{ Performer }
+
+// A client ends no task that workers perform, and supplies values of inputs.
+func TestTask_WorkersAloneEndWhatTheyPerform(t *testing.T) {
+	rate := &ActionSpec{Name: "rate", Input: true, Performer: workerFunction{}}
+	p := newProgram(t).handle("start", func(tx *Tx, ev *model.Event) any {
+		for _, action := range []string{"pay", "call"} {
+			tx.StartTask(action, "k", 5)
+		}
+		return string(tx.WantTask("rate", "k").State)
+	})
+	for _, a := range []*ActionSpec{{Name: "pay", Performer: workerFunction{}}, {Name: "call", External: true, Remote: &Remote{}}, rate} {
+		if err := p.Action(a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	w.send(home, "start", "e1", nil)
+	h.run()
+	for stream, want := range map[string]model.Outcome{"pay": model.Rejected, "call": model.Handled, "rate": model.Handled} { // any order: each on its own
+		end := Completion{Key: "k", N: 1, Out: model.Int(7)}
+		w.send(home, stream, "of-"+stream, end.Value())
+		h.run()
+		if rc := w.receipt(home, "of-"+stream); rc == nil || rc.Outcome != want {
+			t.Errorf("%s: %+v, want %s", stream, rc, want)
+		}
+		state := TaskOf("k", h.core.Value(stream).At(PathOfTask("k"))).State
+		if ended := state == TaskDone; ended != (want == model.Handled) {
+			t.Errorf("%s: the task is %s", stream, state)
+		}
+	}
+	done := Completion{Key: "k", N: 1, Out: model.Int(7)}
+	w.publish(model.Event{Space: home, Stream: "pay", ID: "done:1-k", Payload: done.Value()})
+	h.run()
+	if state := TaskOf("k", h.core.Value("pay").At(PathOfTask("k"))).State; state != TaskDone {
+		t.Errorf("a worker has reported the end of the task, and it is %s", state)
+	}
+}
