@@ -19,12 +19,17 @@ const patience = 2 * time.Minute
 type FleetSpace struct {
 	f    *Fleet
 	name string
+	// by is the principal in whose name events are sent to it.
+	by string
 }
 
 var _ settle.Reader = (*FleetSpace)(nil)
 
 // Space returns the space with a name.
-func (f *Fleet) Space(name string) *FleetSpace { return &FleetSpace{f, name} }
+func (f *Fleet) Space(name string) *FleetSpace { return &FleetSpace{f: f, name: name} }
+
+// As returns the space for events that a principal sends to it; see Space.As.
+func (s *FleetSpace) As(principal string) *FleetSpace { return &FleetSpace{s.f, s.name, principal} }
 
 // Space returns the name of the space.
 func (s *FleetSpace) Space() string { return s.name }
@@ -42,6 +47,7 @@ func (s *FleetSpace) Post(stream string, id settle.EventID, payload any) {
 
 func (s *FleetSpace) post(stream, id string, v settle.Value, at time.Time) {
 	s.f.t.Helper()
+	id = model.EventIDOf(s.by, id)
 	m := model.Message{Space: s.name, Stream: stream, ID: id}
 	if !v.IsAbsent() {
 		m.Payload = v.AppendJSON(nil)
@@ -74,7 +80,7 @@ func Post[In, Out any](s *FleetSpace, of Events[In, Out], id settle.EventID, in 
 
 // Receipt returns the receipt of an event; false if it has not ended.
 func (s *FleetSpace) Receipt(stream string, id settle.EventID) (model.Receipt, bool) {
-	return s.receipt(stream, id.String())
+	return s.receipt(stream, model.EventIDOf(s.by, id.String()))
 }
 
 func (s *FleetSpace) receipt(stream, id string) (model.Receipt, bool) {
@@ -93,6 +99,7 @@ func (s *FleetSpace) sendTo(stream, id string, v settle.Value, at time.Time) (mo
 		id = fmt.Sprintf("sent-%d", len(s.f.posted)+1)
 	}
 	s.post(stream, id, v, at)
+	id = model.EventIDOf(s.by, id)
 	if !at.IsZero() {
 		return s.receipt(stream, id)
 	}
