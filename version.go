@@ -218,7 +218,7 @@ func (p place[T]) prepare(w Writer, deletes bool) bool {
 	v := w.Peek(p.doc, to...)
 	if v.IsAbsent() {
 		if !deletes {
-			w.Set(p.doc, p.form.chain.Version(), append(to, model.VersionKey)...)
+			w.Set(p.doc, model.Object(model.F(model.VersionKey, p.form.chain.Version())), to...)
 		}
 		return true
 	}

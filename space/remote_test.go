@@ -104,22 +104,55 @@ func TestTask_ARejectionByDoneIsAnError(t *testing.T) {
 		tx.StartTask("pay", ev.ID, 5)
 		return nil
 	})
-	if err := p.Action(&ActionSpec{Name: "pay", Done: func(*Tx, Task) error { return receipts.Reject("no", "not now", nil) }}); err != nil {
+	no := receipts.Reject("no", "not now", nil)
+	if err := p.Action(&ActionSpec{Name: "pay", Done: func(tx *Tx, task Task) error {
+		if task.Key == "e2" { // as a typed write does
+			tx.Fail(no)
+			return nil
+		}
+		return no
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	w := newWorld(t)
 	h := w.owner("w1", p.Program)
-	w.send(home, "start", "e1", nil)
-	h.run()
-	done := Completion{Key: "e1", N: 1}
-	w.publish(model.Event{Space: home, Stream: "pay", ID: "done:1-e1", Payload: done.Value()})
-	h.run()
-	rc := w.receipt(home, "done:1-e1")
-	if rc == nil || rc.Outcome != model.Failed || !strings.Contains(rc.Error, "return another error") {
-		t.Errorf("%+v", rc)
+	for _, key := range []string{"e1", "e2"} {
+		w.send(home, "start", key, nil)
+		h.run()
+		done := Completion{Key: key, N: 1}
+		w.publish(model.Event{Space: home, Stream: "pay", ID: "done:1-" + key, Payload: done.Value()})
+		h.run()
+		rc := w.receipt(home, "done:1-"+key)
+		if rc == nil || rc.Outcome != model.Failed || !strings.Contains(rc.Error, "return another error") {
+			t.Errorf("%s: %+v", key, rc)
+		}
+		if task := TaskOf(key, h.core.Value("pay").At(PathOfTask(key))); task.State != TaskFailed || !task.Unhandled {
+			t.Errorf("%s: %+v", key, task)
+		}
 	}
-	if task := TaskOf("e1", h.core.Value("pay").At(PathOfTask("e1"))); task.State != TaskFailed || !task.Unhandled {
-		t.Errorf("%+v", task)
+}
+
+// A write names no version: a key that a client has chosen could make the document one that no program reads.
+func TestWrite_NamesNoVersion(t *testing.T) {
+	p := newProgram(t).handle("set", func(tx *Tx, ev *model.Event) any {
+		key, _ := ev.Payload.AsString()
+		tx.Set("scores", 5, key)
+		tx.Set("scores", 6, "of", key)
+		return nil
+	}).handle("drop", func(tx *Tx, ev *model.Event) any {
+		tx.Delete("scores", model.VersionKey)
+		return nil
+	})
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	w.send(home, "set", "e1", "ann")
+	w.send(home, "set", "e2", model.VersionKey)
+	w.send(home, "drop", "e3", nil)
+	h.run()
+	for event, want := range map[string]model.Outcome{"e1": model.Handled, "e2": model.Failed, "e3": model.Failed} { // any order: each on its own
+		if rc := w.receipt(home, event); rc.Outcome != want || want == model.Failed && !strings.Contains(rc.Error, "reserved") {
+			t.Errorf("%s: %+v", event, rc)
+		}
 	}
 }
 

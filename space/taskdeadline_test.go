@@ -248,7 +248,7 @@ func TestDeadline_ATaskWhoseDeadlineIsCancelledGoesOn(t *testing.T) {
 	h.run()
 	h.pass(20_000)
 	h.run()
-	if len(h.pending("work")) != 1 || len(ended) > 0 || len(h.core.Inspect().Lane().Later()) > 0 {
+	if pending := h.pending("work"); len(pending) != 1 || h.core.Tasks("work")[0].Until != 0 || len(ended) > 0 || len(h.core.Inspect().Lane().Later()) > 0 {
 		t.Errorf("%+v, ended %q, receipts %v", h.core.Tasks("work"), ended, w.receipts(home))
 	}
 	c := Completion{Key: "k", Out: model.Int(7)}

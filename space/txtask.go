@@ -386,7 +386,9 @@ func (l *taskList) conclude(t *transaction, ev *model.Event) (model.Value, error
 	if l.spec.Done == nil {
 		return model.Value{}, nil
 	}
-	err = l.spec.Done(t.handle, task)
+	if err = l.spec.Done(t.handle, task); err == nil {
+		err = t.err
+	}
 	if err != nil && rejectionOf(err) == ByHandler { // a rejection leaves nothing that could be redriven
 		err = fmt.Errorf("Done of action %s has rejected the end of task %q, and no caller waits for the answer; return another error: %v", l.name, c.Key, err)
 	}
@@ -438,8 +440,8 @@ const maxTaskError = 300
 // room.
 func (t *transaction) endTask(sizes *sizes, ev *model.Event, why string, cancelled bool) {
 	a := t.core.tasks.byName[ev.Stream]
-	if a == nil || passes(ev) && cancelled {
-		return // a task whose deadline is cancelled goes on
+	if a == nil {
+		return
 	}
 	c, err := readCompletion(ev.Payload)
 	if err != nil || c.reports() {
@@ -448,6 +450,10 @@ func (t *transaction) endTask(sizes *sizes, ev *model.Event, why string, cancell
 	t.err = nil // its other effects are dropped
 	at, task, late := a.meant(t, &c)
 	if late != "" || passes(ev) && task.State != TaskPending {
+		return
+	}
+	if passes(ev) && cancelled { // the task goes on without a deadline
+		t.writeTask(at.doc, model.Value{}, at.field("until")...)
 		return
 	}
 	d := t.graph.known(at.doc)

@@ -30,6 +30,14 @@ func (t *transaction) delete(doc string, path ...string) {
 	t.write(model.Write{Doc: doc, Path: slices.Clone(path), Delete: true})
 }
 
+// notVersion refuses a write that names the version of an object: a key that comes from outside could make the object one that no program reads.
+func notVersion(path model.Path) error {
+	if slices.Contains(path, model.VersionKey) {
+		return fmt.Errorf("the key %s is reserved for the version of a document", model.VersionKey)
+	}
+	return nil
+}
+
 func (t *transaction) write(w model.Write) {
 	t.used()
 	if t.err != nil {
@@ -38,6 +46,9 @@ func (t *transaction) write(w model.Write) {
 	d, err := t.throughLinks(&w)
 	if err == nil {
 		err = t.notOwn(w.Doc)
+	}
+	if err == nil {
+		err = notVersion(w.Path)
 	}
 	if err == nil {
 		err = t.mayWrite(d, w.Path)

@@ -25,10 +25,12 @@ type differingNode struct {
 	spaces map[string]*string // what has differed in each
 }
 
-// maxDiffering is how many nodes a worker reports, and maxDifferenceText the length of the longest text of one.
+// maxDiffering is how many nodes a worker reports, and maxDifferenceText the length of the longest text of one. Of a space, maxDifferingOfSpace nodes
+// are logged and remembered, since the rows of a document are nodes, too; all are counted.
 const (
-	maxDiffering      = 20
-	maxDifferenceText = 300
+	maxDiffering        = 20
+	maxDifferenceText   = 300
+	maxDifferingOfSpace = 100
 )
 
 // add remembers a node until ctx ends, as it does when the space leaves the worker.
@@ -88,7 +90,7 @@ func (c *core) differs(i *space.ErrorInfo) (again bool) {
 	if c.engine.cfg.CheckIdempotency {
 		return false
 	}
-	if c.differing[i.Node] {
+	if c.differing[i.Node] || len(c.differing) == maxDifferingOfSpace {
 		return true
 	}
 	if c.differing == nil {

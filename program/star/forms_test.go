@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/settlehq/settle/model"
 )
 
 const people = `
@@ -171,5 +173,34 @@ func TestForms_MistakesAreFoundWhenTheProgramIsLoaded(t *testing.T) {
 		if want != "" && (err == nil || !strings.Contains(err.Error(), want)) || want == "" && err != nil {
 			t.Errorf("%s: %v, want %q", src, err, want)
 		}
+	}
+}
+
+// A key that a client has chosen does not become the version of a document, which no program could read then.
+func TestForms_AVersionIsNoKeyFromOutside(t *testing.T) {
+	s := newStage(t, compiled(t, `
+scores = cell("scores")
+person = cell("person", version = 2, upgrades = [lambda p: p])
+
+def put(e):
+    where = scores if e.where == "scores" else person
+    where[e.key] = 5
+    return where.get()
+
+handle("put", put)
+handle("drop", lambda e: scores.delete(e))
+`).Space())
+	for _, where := range []string{"scores", "person"} {
+		s.must("put", map[string]any{"where": where, "key": "ann"})
+		rc := s.send("put", map[string]any{"where": where, "key": "$version"})
+		if rc.Outcome != model.Failed || !strings.Contains(rc.Error, "the key $version is reserved") {
+			t.Errorf("%s: %s %s", where, rc.Outcome, rc.Error)
+		}
+		if got := s.must("put", map[string]any{"where": where, "key": "bob"}).String(); got != `{"ann":5,"bob":5}` {
+			t.Errorf("%s is %s", where, got)
+		}
+	}
+	if rc := s.send("drop", "$version"); rc.Outcome != model.Failed {
+		t.Errorf("%s %s", rc.Outcome, rc.Error)
 	}
 }

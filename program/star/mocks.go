@@ -25,7 +25,10 @@ type mocks struct {
 }
 
 // attempted is a task at which an attempt has failed.
-type attempted struct{ space, action, key string }
+type attempted struct {
+	space, action, key string
+	n                  int64 // see space.Task
+}
 
 // maxMocked bounds the calls of mocks that follow from one call of a test.
 const maxMocked = 20_000
@@ -127,10 +130,10 @@ func (inst *instance) performIn(in, action string) (int, error) {
 	}
 	now := inst.test.world.Now()
 	pending := slices.DeleteFunc(s.Tasks(action), func(t space.Task) bool {
-		return t.State != space.TaskPending || now.Before(inst.test.mocks.pauses[attempted{in, action, t.Key}])
+		return t.State != space.TaskPending || now.Before(inst.test.mocks.pauses[attempted{in, action, t.Key, t.N}])
 	})
 	for _, t := range pending {
-		if err := inst.performTask(s, attempted{in, action, t.Key}, t); err != nil {
+		if err := inst.performTask(s, attempted{in, action, t.Key, t.N}, t); err != nil {
 			return 0, err
 		}
 	}

@@ -244,7 +244,7 @@ func (x *Place) prepare(tx Documents, deletes bool) error {
 	v := tx.Peek(x.Doc, to...)
 	if v.IsAbsent() {
 		if !deletes {
-			tx.Set(x.Doc, x.Form.Chain.Version(), append(to, model.VersionKey)...)
+			tx.Set(x.Doc, model.Object(model.F(model.VersionKey, x.Form.Chain.Version())), to...)
 		}
 		return tx.Err()
 	}
