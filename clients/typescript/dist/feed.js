@@ -133,6 +133,8 @@ export class Feed {
             w(this.update(), error);
     }
     lost() {
+        if (!this.connected && this.reason === 'no worker answers')
+            return; // each try would be an update
         this.connected = this.current = false;
         this.reason = 'no worker answers';
         this.show();
@@ -191,7 +193,7 @@ export class Feed {
                 globalThis.reportError?.(error);
             }
         }
-        return { value, id: this.base.id, connected: this.connected, current: this.current, reason: this.reason, pending: this.changes.size };
+        return { value, id: this.base.id, connected: this.connected, current: this.current, reason: this.reason, pending: this.known ? this.changes.size : 0 };
     }
 }
 /** Reports whether one value has a later revision than another. */

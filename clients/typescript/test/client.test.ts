@@ -237,6 +237,32 @@ test('without a value of the watch, the value after the receipt is read', async 
   assert.deepEqual([u.value, u.id], [5, '7-dddddddddddd'])
 })
 
+test('a client that begins offline shows no value, and an update is not one for each try', async () => {
+  let offline = true
+  const g = new Gateway((r) => {
+    if (offline) throw new TypeError('fetch failed')
+    return r.method === 'POST' ? handled(r) : json(200, 5, { ETag: '"4-dddddddddddd"' })
+  })
+  const a = g.client().space<Counter>('a')
+  const loop = a.watch('count')[Symbol.asyncIterator]()
+  const first = await next(loop)
+  assert.deepEqual([first.value, first.connected, first.pending], [undefined, false, 0])
+  const { result } = a.enqueue('add', { by: 2 }, { changes: { count: (n) => (n ?? 0) + 2 } })
+  const second = await next(loop)
+  assert.deepEqual([second.value, second.pending], [undefined, 0])
+  const tries = () => g.requests.filter((r) => r.path.endsWith('/watch')).length
+  let shown = 0
+  const third = next(loop).finally(() => shown++)
+  const before = tries()
+  await g.until(() => tries() >= before + 3)
+  assert.equal(shown, 0)
+  offline = false
+  await result
+  let u = await third
+  while (!u.connected) u = await next(loop)
+  assert.deepEqual([u.value, u.pending], [5, 0])
+})
+
 test('the change of an event that was rejected is rolled back, and the others stay', async () => {
   const rejection = gate<Response>()
   const g = new Gateway((r) => {
