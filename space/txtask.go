@@ -390,7 +390,7 @@ func (l *taskList) conclude(t *transaction, ev *model.Event) (model.Value, error
 		err = t.err
 	}
 	if err != nil && rejectionOf(err) == ByHandler { // a rejection leaves nothing that could be redriven
-		err = fmt.Errorf("Done of action %s has rejected the end of task %q, and no caller waits for the answer; return another error: %s", l.name, c.Key, err.Error()) // not wrapped: it would reject
+		err = fmt.Errorf("the Done of action %s has rejected the end of task %q, and no caller waits for the answer; return another error: %s", l.name, c.Key, err.Error()) // not wrapped: it would reject
 	}
 	return model.Value{}, err
 }
