@@ -103,12 +103,13 @@ func TestUnsettled_ACircleOverSpacesIsOneWarning(t *testing.T) {
 		v := w.watch("north", "x")
 		w.Eventually("a worker reports it", func() bool { return unsettled() == 1 })
 		w.Pass(10 * time.Second)
-		if n := len(w.Server.History("north")) + len(w.Server.History("south")); n < 100 || n > 150 {
-			t.Errorf("%d commits within ten seconds, want 100 to 150", n)
+		// Both spaces begin a wave, of 100 steps each before it is held back; how many of them fall into one commit is a matter of scheduling.
+		if n := len(w.Server.History("north")) + len(w.Server.History("south")); n < 100 || n > 220 {
+			t.Errorf("%d commits within ten seconds, want 100 to 220", n)
 		}
 		w.Pass(10 * time.Minute)
-		if n := len(w.Server.History("north")) + len(w.Server.History("south")); n > 200 {
-			t.Errorf("%d commits within ten minutes, want fewer than 200", n)
+		if n := len(w.Server.History("north")) + len(w.Server.History("south")); n > 270 {
+			t.Errorf("%d commits within ten minutes, want at most 270", n)
 		}
 		w.Send("north", "add", "e2") // which ends it
 		w.Send("south", "add", "e2")
