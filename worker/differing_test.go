@@ -2,12 +2,15 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/status"
+	"github.com/settlehq/settle/worker/host"
 )
 
 // A node is reported with the number of spaces in which it is not idempotent, until these are loaded again. A worker names twenty.
@@ -53,4 +56,24 @@ func TestDiffering_NodesAreReportedUntilTheirSpacesAreLoadedAgain(t *testing.T) 
 			t.Errorf("%d of %d: %+v", len(f.Differing), f.DifferingCount, f.Differing)
 		}
 	})
+}
+
+// Of a space, a hundred nodes are logged and remembered, however many there are: the rows of a document are nodes, too. All are counted.
+func TestDiffering_OfASpaceAHundredNodesAreRemembered(t *testing.T) {
+	e := &engine{cfg: &Config{}, tally: new(tally)}
+	c := &core{engine: e, of: &host.Access{Ctx: t.Context(), Space: "s"}}
+	logged := 0
+	for i := range 300 {
+		if !c.differs(&space.ErrorInfo{Node: fmt.Sprint("row-", i%150), Err: &space.IdempotencyError{}}) {
+			logged++
+		}
+	}
+	var f status.Figures
+	e.differing.describe(&f)
+	if logged != 100 || f.DifferingCount != 100 || e.tally.differing.Load() != 300 {
+		t.Errorf("%d are logged, %d remembered, %d counted", logged, f.DifferingCount, e.tally.differing.Load())
+	}
+	if c.differs(&space.ErrorInfo{Node: "row-1", Err: errors.New("another error")}) {
+		t.Error("another error is taken for one of these")
+	}
 }

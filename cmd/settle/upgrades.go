@@ -140,7 +140,7 @@ func left(r *docversions.Report) error {
 	}
 	var errs []error
 	if older > 0 {
-		errs = append(errs, fmt.Errorf("%s older than their present version; settle send --all sends an event that writes them (docs/upgrades.md)", display.Count(older, "document")+map[bool]string{true: " is", false: " are"}[older == 1]))
+		errs = append(errs, fmt.Errorf("%s in an older version; settle send --all sends an event that writes what is left (docs/upgrades.md)", display.Count(older, "document")))
 	}
 	for _, err := range r.Errors {
 		errs = append(errs, fmt.Errorf("not counted: %w", err))

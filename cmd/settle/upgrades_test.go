@@ -87,15 +87,15 @@ func TestUpgrades_ReportWhatIsLeftUntilAMigrationHasWrittenIt(t *testing.T) {
 			want(t, 0, "handled", "send", space, "join", "--wait")
 		}
 		wantUpgrades(t, 0, "none of 3 spaces has a document in a version above 1 | settle upgrades DOCUMENT=VERSION", "upgrades")
-		wantUpgrades(t, 1, "profile 2 3 3 3 of version 1 | 3 documents are older", "upgrades", "profile=2")
+		wantUpgrades(t, 1, "profile 2 3 3 3 of version 1 | 3 documents in an older version", "upgrades", "profile=2")
 	})
 	servedBy(t, dir, second, func() { // what was written before the restart, and what is written now
 		want(t, 0, "handled", "send", "shop-2", "join", "--wait")
 		wantUpgrades(t, 1, "people/* 2 5 3 5 of version 1, 1 of version 2 | profile 2 2 2 2 of version 1, 1 of version 2 | people/* shop-2 1 1 | profile shop-1 1 1 | "+
-			"profile shop-3 1 1 | 3 spaces read | 7 documents are older than their present version; settle send --all", "upgrades")
+			"profile shop-3 1 1 | 3 spaces read | 7 documents in an older version; settle send --all", "upgrades")
 		wantUpgrades(t, 1, `{"documents":"profile","in":[{"older":1,"oldest":1,"space":"shop-1"}],"older":2,"spaces":2,"stored":{"1":2,"2":1},"version":2}`,
 			"upgrades", "profile=2", "--json", "--list", "1")
-		wantUpgrades(t, 1, "people/* 2 1 1 | 1 document is older", "upgrades", "people/*=2", "--spaces", "shop-2")
+		wantUpgrades(t, 1, "people/* 2 1 1 | 1 document in an older version", "upgrades", "people/*=2", "--spaces", "shop-2")
 		want(t, 0, "3 spaces: 3 handled", "send", "--all", "*", "migrate", "--id", "migrate-2", "--wait")
 		wantUpgrades(t, 0, "people/* 2 0 0 6 of version 2 | profile 2 0 0 3 of version 2 | 3 spaces read", "upgrades", "profile=2", "people/*=2")
 		wantUpgrades(t, 0, `"documents":"people/*","in":[],"older":0 | "documents":"profile","in":[],"older":0`, "upgrades", "--json")

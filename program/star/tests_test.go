@@ -318,17 +318,18 @@ def test_a_name():
 func TestRunTests_MocksFailAttempts(t *testing.T) {
 	src := source(`
 pay = action("pay", attempts = 3)
-book = cell("book", {"tries": 0, "state": "open"})
 
 def order(e):
     start_task(pay, "k", e)
 
-def ended(t):
-    book.state = t.state
+def anew(e):
+    cancel_task(pay, "k")
+    start_task(pay, "k", e)
 
 handle("order", order)
+handle("anew", anew)
 `, "again_test.star", `
-load("test.star", "pay", "book")
+load("test.star", "pay")
 
 def failing(times):
     def f(e):
@@ -350,6 +351,12 @@ def test_third():
     advance("1999ms")
     equal(len(calls(pay)), 2)
     advance("1ms")
+    equal(doc("pay").tasks.k.state, "done")
+
+def test_anew():
+    mock(pay, failing(1))
+    send("order", 5)
+    send("anew", 6)  # another start does not wait for the pause of the one before
     equal(doc("pay").tasks.k.state, "done")
 
 def test_never():
