@@ -79,8 +79,8 @@ func (l *taskList) dropDeadline(t *transaction, task *Task) {
 	t.attempt.Cancels = append(t.attempt.Cancels, name)
 }
 
-// passes reports whether an event is about the deadline of a task.
-func passes(ev *model.Event) bool {
+// isDeadline reports whether an event is that of the deadline of a task.
+func isDeadline(ev *model.Event) bool {
 	_, is := TaskOfTimer(ev.Timer)
 	return is && ev.Slot > 0
 }

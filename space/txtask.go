@@ -348,7 +348,7 @@ func (l *taskList) conclude(t *transaction, ev *model.Event) (model.Value, error
 		return model.Value{}, fmt.Errorf("an event of action %s: %w", l.name, err)
 	}
 	at, task, late := l.meant(t, &c)
-	if late == "" && task.State != TaskPending && passes(ev) {
+	if late == "" && task.State != TaskPending && isDeadline(ev) {
 		late = "it is " + string(task.State)
 	}
 	if late != "" {
@@ -449,10 +449,10 @@ func (t *transaction) endTask(sizes *sizes, ev *model.Event, why string, cancell
 	}
 	t.err = nil // its other effects are dropped
 	at, task, late := a.meant(t, &c)
-	if late != "" || passes(ev) && task.State != TaskPending {
+	if late != "" || isDeadline(ev) && task.State != TaskPending {
 		return
 	}
-	if passes(ev) && cancelled { // the task goes on without a deadline
+	if isDeadline(ev) && cancelled { // the task goes on without a deadline
 		t.writeTask(at.doc, model.Value{}, at.field("until")...)
 		return
 	}
