@@ -63,9 +63,9 @@ type (
 var (
 	TheLot  = settle.NewCell[Lot]("lot")
 	Open    = settle.NewStream[Opening]("open")
-	offer   = settle.NewStream[int]("offer") // from a bidder
-	closing = settle.NewTrigger("close")
-	settled = settle.NewStream[string]("settled") // from the bidder
+	offer   = settle.NewStream[int]("offer").Internal() // from a bidder
+	closing = settle.NewTrigger("close").Internal()
+	settled = settle.NewStream[string]("settled").Internal() // from the bidder
 )
 
 // The names of bidders.
@@ -74,8 +74,8 @@ var (
 	Free     = settle.NewDerived[int]("free") // what is not reserved
 	Deposit  = settle.NewStream[int]("deposit")
 	Bid      = settle.NewStream[Offer]("bid")
-	outbid   = settle.NewStream[int]("outbid") // from a lot
-	won      = settle.NewStream[int]("won")    // from a lot
+	outbid   = settle.NewStream[int]("outbid").Internal() // from a lot
+	won      = settle.NewStream[int]("won").Internal()    // from a lot
 	pay      = settle.NewAction[Charge, Charged]("pay")
 )
 
@@ -98,15 +98,6 @@ func Program(extension time.Duration, charge func(ctx context.Context, key strin
 	return p
 }
 
-// origin returns the space that has sent the event: a client cannot say that it is a lot.
-func origin(tx *settle.Tx, of string) (string, error) {
-	from := tx.Event().Origin()
-	if from == "" {
-		return "", settle.Reject("origin", "such an event comes from the space of a "+of, nil)
-	}
-	return from, nil
-}
-
 func handleLot(p *settle.Program, extension time.Duration) {
 	Open.Handle(p, func(tx *settle.Tx, o Opening) error {
 		if TheLot.Exists(tx) {
@@ -118,11 +109,7 @@ func handleLot(p *settle.Program, extension time.Duration) {
 		return nil
 	})
 	offer.Handle(p, func(tx *settle.Tx, cents int) error {
-		bidder, err := origin(tx, "bidder")
-		if err != nil {
-			return err
-		}
-		l := TheLot.Get(tx)
+		l, bidder := TheLot.Get(tx), tx.Event().Origin()
 		if l.State != "open" || cents < l.Least || cents <= l.Best {
 			outbid.Send(tx, settle.To(bidder), cents)
 			return nil
@@ -139,9 +126,6 @@ func handleLot(p *settle.Program, extension time.Duration) {
 		return nil
 	})
 	closing.Handle(p, func(tx *settle.Tx) error {
-		if tx.Event().Timer != "close" {
-			return settle.Reject("timer", "a lot closes by itself", nil)
-		}
 		TheLot.Update(tx, func(l *Lot) {
 			l.State = "unsold"
 			if l.Bids > 0 {
@@ -152,11 +136,10 @@ func handleLot(p *settle.Program, extension time.Duration) {
 		return nil
 	})
 	settled.Handle(p, func(tx *settle.Tx, payment string) error {
-		bidder, err := origin(tx, "bidder")
-		if err == nil && bidder == TheLot.Get(tx).Bidder {
+		if tx.Event().Origin() == TheLot.Get(tx).Bidder {
 			TheLot.Update(tx, func(l *Lot) { l.Payment = payment })
 		}
-		return err
+		return nil
 	})
 }
 
@@ -194,18 +177,13 @@ func handleBidder(p *settle.Program) {
 		return nil
 	})
 	outbid.Handle(p, func(tx *settle.Tx, cents int) error {
-		lot, err := origin(tx, "lot")
-		if err == nil {
-			ThePurse.Update(tx, func(b *Purse) { b.hold(lot, -cents) })
-		}
-		return err
+		ThePurse.Update(tx, func(b *Purse) { b.hold(tx.Event().Origin(), -cents) })
+		return nil
 	})
 	won.Handle(p, func(tx *settle.Tx, cents int) error {
-		lot, err := origin(tx, "lot")
-		if err == nil {
-			pay.Start(tx, lot, Charge{From: tx.Space(), Lot: lot, Cents: cents})
-		}
-		return err
+		lot := tx.Event().Origin()
+		pay.Start(tx, lot, Charge{From: tx.Space(), Lot: lot, Cents: cents})
+		return nil
 	})
 	// The money stays reserved until the payment has ended.
 	pay.Done(p, func(tx *settle.Tx, t settle.Task[Charge, Charged]) error {

@@ -20,8 +20,8 @@ var (
 	approval = settle.NewCell[Approval]("approval")
 	request  = settle.NewStream[string]("request")
 	decide   = settle.NewRequest[bool, Approval]("decide")
-	remind   = settle.NewTrigger("remind")
-	expire   = settle.NewTrigger("expire")
+	remind   = settle.NewTrigger("remind").Internal() // of timers: no client makes a request expire
+	expire   = settle.NewTrigger("expire").Internal()
 	notify   = settle.NewAction[string, struct{}]("notify") // tells people about the request
 )
 

@@ -2,7 +2,6 @@ package cookbook
 
 import (
 	"context"
-	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -178,33 +177,21 @@ func TestMigrate_BothFormsAreReadAndOneIsWritten(t *testing.T) {
 
 func TestApprove_APersonDecides(t *testing.T) {
 	t.Parallel()
-	d, err := settle.Start(t.Context(), settle.Config{
-		Programs: settle.Always(approvals()),
-		Server:   embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval},
-	})
-	if err != nil {
-		t.Fatal(err)
+	s := settletest.New(t, approvals()).Space("expense-17")
+	settletest.Send(s.As("ann"), request, "a chair")
+	if rc := settletest.Send(s.As("cy"), expire); rc.Code != "internal-stream" {
+		t.Errorf("a client lets it expire: %+v", rc)
 	}
-	defer d.Stop(t.Context())
-	as := func(principal string) settle.Space {
-		c, err := settle.NewClient(d.Bus(), settle.ClientConfig{ID: principal, Principal: principal})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(c.Close)
-		return c.Space("expense-17")
-	}
-	if err := request.Call(t.Context(), as("ann"), settle.ID("r1"), "a chair"); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct{ by, code string }{{"ann", "not-you"}, {"bob", ""}, {"cy", "closed"}} {
-		_, err := decide.Call(t.Context(), as(c.by), settle.ID("d1"), true)
-		if no, _ := errors.AsType[*settle.Rejection](err); no == nil && (c.code != "" || err != nil) || no != nil && no.Code != c.code {
-			t.Errorf("%s: %v", c.by, err)
+	for _, c := range []struct{ by, code string }{{"ann", "not-you"}, {"", "not-you"}, {"bob", ""}, {"cy", "closed"}} {
+		if rc := settletest.Send(s.As(c.by), decide, true); rc.Code != c.code {
+			t.Errorf("%s: %+v", c.by, rc)
 		}
 	}
-	if a, err := approval.Fetch(t.Context(), d.Client().Space("expense-17")); a.State != "approved" || a.Decided != "bob" || a.Asked != "ann" || err != nil {
-		t.Errorf("%+v, %v", a, err)
+	s.Advance(2 * decideWithin) // the timers are cancelled
+	want := Approval{State: "approved", What: "a chair", Asked: "ann", Decided: "bob", Until: approval.Get(s).Until}
+	settletest.Expect(s, approval, want)
+	if got := settletest.PendingTasks(s, notify); strings.Join(got, " ") != "asked decided" {
+		t.Errorf("notifications: %v", got)
 	}
 }
 
