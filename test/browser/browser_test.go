@@ -74,6 +74,8 @@ type tab struct {
 	w   *world
 	ctx context.Context
 
+	close func()
+
 	mu       sync.Mutex
 	faults   []string
 	allowed  []string
@@ -90,7 +92,7 @@ func (w *world) open() *tab {
 	w.Cleanup(end)
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	w.Cleanup(cancel)
-	b := &tab{T: w.T, w: w, ctx: ctx, received: map[network.RequestID]float64{}, streams: map[network.RequestID]cdp.LoaderID{}}
+	b := &tab{close: end, T: w.T, w: w, ctx: ctx, received: map[network.RequestID]float64{}, streams: map[network.RequestID]cdp.LoaderID{}}
 	if err := chromedp.Listen(ctx, b.hear); err != nil {
 		w.Fatal(err)
 	}
