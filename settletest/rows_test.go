@@ -38,6 +38,51 @@ func TestExpectRuns_OfAnUnobservedRowIsZero(t *testing.T) {
 	}
 }
 
+// A list of the keys, the number of rows and the node that makes a node per row depend on the set of keys alone; what
+// iterates over the rows depends on all of them.
+func TestC25_ListsReadTheKeysOfTheirRowsAlone(t *testing.T) {
+	t.Parallel()
+	p := doubling()
+	list := settle.NewDerived[[]string]("list")
+	list.Compute(p, func(v *settle.View) ([]string, error) { return prices.Keys(v), nil })
+	number := settle.NewDerived[int]("number")
+	number.Compute(p, func(v *settle.View) (int, error) { return prices.Len(v), nil })
+	sum := settle.NewDerived[int64]("sum")
+	sum.Compute(p, func(v *settle.View) (sum int64, err error) {
+		for _, price := range prices.All(v) {
+			sum += price
+		}
+		return sum, nil
+	})
+	s := settletest.New(t, p).Space("s")
+	settletest.Watch(s, list)
+	settletest.Watch(s, number)
+	settletest.Watch(s, sum)
+	settletest.Watch(s, doubles)
+	s.Mark()
+	runs := func(what string, keys, rows int) {
+		t.Helper()
+		t.Log(what)
+		s.ExpectRuns("list", keys)
+		s.ExpectRuns("number", keys)
+		s.ExpectRuns("doubles", keys)
+		s.ExpectRuns("sum", rows)
+		s.Mark()
+	}
+	prices.Set(s, "a", 1)
+	prices.Set(s, "b", 2)
+	runs("two rows", 2, 2)
+	prices.Set(s, "a", 10)
+	runs("a row has changed", 0, 1)
+	prices.Set(s, "c", 3)
+	runs("a row has come", 1, 1)
+	prices.Delete(s, "b")
+	runs("a row is gone", 1, 1)
+	settletest.Expect(s, list, []string{"a", "c"})
+	settletest.Expect(s, number, 2)
+	settletest.Expect(s, sum, 13)
+}
+
 // To expect runs of a row that does not exist, once all rows have run, is a mistake in the test.
 func TestExpectRuns_OfAMissingRowFailsTheTest(t *testing.T) {
 	t.Parallel()

@@ -107,14 +107,18 @@ func TestScenarios_ExpectRefusesWhatIsNotSo(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ line, says string }{
-		{"runs of total is 1; status of total is clean; kind of total is computation; order of runs is observe:total total; reads of total is a; maker of total is none; status of totall is gone; demand of total is live; value of total is 0", ""},
+		{"runs of total is 1; status of total is clean; kind of total is computation; order of runs is observe:total total; reads of total is a; maker of total is none; status of totall is gone; demand of total is live; value of total is 0; causes of total is nothing; gate of total is open; debounce of total is 0s; throttle of total is 0s; seen of observe:total is 0; seen of total is nothing; reasons of total is nothing; passes of s is 1; idle of s is true; durable of s is true; wake of s is none; deferred of s is none; settling of s is true; failures of s is 0", ""},
 		{"runs of total is 2", "runs of total is 2: it is 1"},
 		{"value of b is 1", "value of b is 1: it is absent"},
 		{"outcome of e1 is handled", "outcome of e1 is handled: it is none"},
 		{"runs of totall is 1", `runs of totall is 1: there is no node "totall"`},
 		{"order of runs is total observe:total", "order of runs is total observe:total: it is observe:total total"},
 		{"order of passes is total", "order of passes is total: it is: order of runs is NODE NODE..., in the last pass"},
-		{"runs are 1", `"runs are 1" is not of the form WHAT of NAME is VALUE, where WHAT is one of demand, kind, maker, order, outcome, reads, runs, status, value`},
+		{"gate of total is 1s", "gate of total is 1s: it is open"},
+		{"debounce of totall is 0s", `debounce of totall is 0s: there is no node "totall"`},
+		{"seen of observe:total is 1", "seen of observe:total is 1: it is 0"},
+		{"idle of t is true", "idle of t is true: the runtime has space s"},
+		{"runs are 1", `"runs are 1" is not of the form WHAT of NAME is VALUE, where WHAT is one of causes, debounce, deferred, demand, durable, failures, gate, idle, kind, maker, order, outcome, passes, reads, reasons, runs, seen, settling, status, throttle, value, wake`},
 	} {
 		err := s.do("expect r1.s : " + c.line)
 		if err == nil {

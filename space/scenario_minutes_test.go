@@ -188,6 +188,7 @@ func (a *actor) runStart(i RunInfo) {
 	}
 	a.tell(a, 2+a.depth, "run %s (%s)", i.Node, why)
 	a.order = append(a.order, i.Node)
+	a.reasons[i.Node] = slices.Clone(i.Causes)
 	a.depth++
 }
 
@@ -209,7 +210,9 @@ func (a *actor) runEnd(i RunInfo) {
 	case i.Kind == Computation:
 		a.tell(a, depth, "unchanged")
 	default:
-		a.tell(a, depth, "see %s", show(a.seenBy(i.Node)))
+		saw := show(a.seenBy(i.Node))
+		a.saw[i.Node] = saw
+		a.tell(a, depth, "see %s", saw)
 	}
 }
 

@@ -68,7 +68,9 @@ type actor struct {
 	round      int
 	depth      int
 	via        string
-	order      []string // the nodes that have run in the last pass, as their runs began
+	order      []string            // the nodes that have run in the last pass, as their runs began
+	saw        map[string]string   // what the latest runs of effects have seen
+	reasons    map[string][]string // the causes of the latest runs
 }
 
 // answered is the log's answer to an append; seq is 0 for a refusal.
@@ -133,7 +135,7 @@ func (a *actor) load() error {
 	}
 	a.core.Rehydrate(a.observed[a.cfg.Space])
 	a.life++
-	a.passes = 0
+	a.passes, a.saw, a.reasons = 0, map[string]string{}, map[string][]string{}
 	a.worked = Stats{}
 	a.listen()
 	a.answer, a.follows, a.inbox, a.runs, a.wake = nil, nil, nil, map[string]uint64{}, 0
