@@ -45,7 +45,9 @@ func TestReturned_IsThePayloadIfTheSenderIsNotified(t *testing.T) {
 	ofClient.Position = 0
 	for _, end := range []func(*model.Event) *model.Receipt{
 		func(ev *model.Event) *model.Receipt { return Refused(ev, "no handler") },
-		func(ev *model.Event) *model.Receipt { return Rejected(ev, &Rejection{"full", "no place", model.Int(3)}) },
+		func(ev *model.Event) *model.Receipt {
+			return Rejected(ev, &Rejection{"full", "no place", model.Int(3)})
+		},
 		func(ev *model.Event) *model.Receipt { return Cancelled(ev, "not wanted") },
 		Expired,
 	} {
