@@ -118,6 +118,9 @@ func (r *release) refused(err error) {
 	case model.CheckName("space", r.m.Space) != nil:
 		log.Error("release refused: the space name is invalid", what...)
 		n := &model.Notice{Event: r.m.ID, To: r.m.Space, Stream: r.m.Stream, Reason: err.Error(), Depth: r.m.Depth}
+		if len(r.m.Payload) <= model.MaxReturned {
+			n.Payload, _ = model.ParseValue(r.m.Payload) // a payload that is not JSON is not returned
+		}
 		r.m = n.Message(r.from, r.m.Trace)
 		r.count = r.t.c.countNotice
 		r.attempt()

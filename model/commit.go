@@ -131,6 +131,8 @@ type Receipt struct {
 	Slot uint64 `json:"sl,omitzero"`
 	// Depth is Event.Depth if the sender gets a notice: the notice about it is the next event of the chain.
 	Depth uint64 `json:"dp,omitzero"`
+	// Returned is the payload of such an event, for the notice: absent if it is larger than MaxReturned.
+	Returned Value `json:"rtn,omitzero"`
 }
 
 // Outcome is how an event ended: one of Handled, Failed, Refused, Cancelled, Expired and Rejected. "" stands for an

@@ -53,7 +53,7 @@ func genReceipt() *rapid.Generator[*Receipt] {
 			Event: genText().Draw(t, "event"), Lane: genNumber().Draw(t, "lane"), Pos: genNumber().Draw(t, "position"),
 			Term: genNumber().Draw(t, "term"), ReplayKey: rapid.Uint64().Draw(t, "replay key"),
 			Outcome: rapid.SampledFrom([]Outcome{Handled, Failed, Refused, Rejected}).Draw(t, "outcome"),
-			Result:  genMaybe().Draw(t, "result"), Error: genText().Draw(t, "error"), Code: genText().Draw(t, "code"),
+			Result:  genMaybe().Draw(t, "result"), Error: genText().Draw(t, "error"), Code: genText().Draw(t, "code"), Returned: genMaybe().Draw(t, "returned"),
 			Depth: genNumber().Draw(t, "depth"),
 		}
 	})

@@ -141,6 +141,9 @@ func appendReceipt(dst []byte, r *Receipt) []byte {
 	dst = appendNumber(dst, `,"n":`, uint64(r.Attempts))
 	dst = appendNumber(dst, `,"sl":`, r.Slot)
 	dst = appendNumber(dst, `,"dp":`, r.Depth)
+	if !r.Returned.IsAbsent() {
+		dst = r.Returned.AppendJSON(append(dst, `,"rtn":`...))
+	}
 	return append(dst, '}')
 }
 

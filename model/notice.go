@@ -7,20 +7,29 @@ import "strings"
 // any other stream; without a handler, a notice ends as handled and has no effect.
 const Undelivered = "undelivered"
 
-// Notice reports to the space that sent an event that it was not handled, and why.
+// MaxReturned is the size in bytes, as JSON, of the largest payload that a notice returns to the sender.
+const MaxReturned = 8 << 10
+
+// Notice reports to the space that sent an event that it was not handled, and why. It is the payload of stream Undelivered:
+//
+//	var undelivered = settle.NewStream[model.Notice](model.Undelivered)
 type Notice struct {
 	// Event is the id of the send; To and Stream are its target.
-	Event, To, Stream string
-	Reason            string
+	Event  string `json:"event"`
+	To     string `json:"to"`
+	Stream string `json:"stream"`
+	Reason string `json:"reason"`
 	// Code and Data are those of the rejection, if the event was rejected.
-	Code string
-	Data Value
+	Code string `json:"code,omitzero"`
+	Data Value  `json:"data,omitzero"`
+	// Payload is that of the event, so that a sender knows what it was about. It is absent if the event had none, if it is larger than MaxReturned, and
+	// if the event could not be released at all (see Tombstone).
+	Payload Value `json:"payload,omitzero"`
 	// Depth is that of the event.
-	Depth uint64
+	Depth uint64 `json:"-"`
 }
 
-// Message returns the notice as it is sent to the origin, with the payload {event, to, stream, reason}, and for a rejection {code, data} as well. Its
-// id follows from that of the send, so sending it twice is harmless, and no client can choose it. It has no
+// Message returns the notice as it is sent to the origin. Its id follows from that of the send, so sending it twice is harmless, and no client can choose it. It has no
 // position, because it comes from no transaction; hence there are no notices about notices.
 func (n *Notice) Message(origin string, t Trace) Message {
 	p := appendText([]byte(`{"event":`), n.Event)
@@ -32,6 +41,9 @@ func (n *Notice) Message(origin string, t Trace) Message {
 		if !n.Data.IsAbsent() {
 			p = n.Data.AppendJSON(append(p, `,"data":`...))
 		}
+	}
+	if !n.Payload.IsAbsent() {
+		p = n.Payload.AppendJSON(append(p, `,"payload":`...))
 	}
 	return Message{Space: origin, Stream: Undelivered, ID: NoticeID(n.Event), Payload: append(p, '}'), Depth: n.Depth + 1, Trace: t}
 }

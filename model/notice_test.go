@@ -26,7 +26,7 @@ func TestNotice_HasAReservedIDAndStream(t *testing.T) {
 }
 
 func TestNotice_CarriesAnyReason(t *testing.T) {
-	n := Notice{Event: "a:1:2:0", To: "b", Stream: "add", Reason: "bad \"quote\"\n\xff", Depth: 4}
+	n := Notice{Event: "a:1:2:0", To: "b", Stream: "add", Reason: "bad \"quote\"\n\xff", Code: "full", Data: Int(3), Payload: String("x"), Depth: 4}
 	m := n.Message("a", Trace{Parent: "p"})
 	v, err := ParseValue(m.Payload)
 	if err != nil {
@@ -36,6 +36,9 @@ func TestNotice_CarriesAnyReason(t *testing.T) {
 		if got, _ := v.Get(member).AsString(); got != want {
 			t.Errorf("%s is %q, want %q", member, got, want)
 		}
+	}
+	if code, _ := v.Get("code").AsString(); code != "full" || !Equal(v.Get("data"), Int(3)) || !Equal(v.Get("payload"), String("x")) {
+		t.Errorf("the payload of the notice is %s", m.Payload)
 	}
 	if m.Space != "a" || m.Stream != Undelivered || m.ID != "a:1:2:0:undelivered" || m.Position != 0 || m.Depth != 5 || m.Trace.Parent != "p" {
 		t.Errorf("the message is %+v", m)

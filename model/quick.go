@@ -444,6 +444,9 @@ func (q *quick) receipt() *Receipt {
 	if q.skip(`,"dp":`) {
 		r.Depth = q.uint()
 	}
+	if q.skip(`,"rtn":`) {
+		r.Returned = q.value(0)
+	}
 	q.must(`}`)
 	return r
 }

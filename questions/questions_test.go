@@ -220,6 +220,12 @@ func TestWhy_AnEventHasEndedOrWaits(t *testing.T) {
 	if _, err := w.client.Space("s").Why(t.Context(), "nosuch", questions.Query{}); !isCode(err, model.CodeNotFound) || !strings.Contains(err.Error(), "double") {
 		t.Errorf("a name that stands for nothing: %v", err)
 	}
+	for as, hint := range map[questions.Kind]bool{"": true, questions.KindEvent: true, questions.KindNode: false} {
+		_, err := w.client.Space("s").Why(t.Context(), "m1", questions.Query{As: as})
+		if err == nil || strings.Contains(err.Error(), "PRINCIPAL=m1") != hint {
+			t.Errorf("as %q: %v", as, err)
+		}
+	}
 }
 
 func isCode(err error, code int) bool {

@@ -41,7 +41,15 @@ func (s *Server) why(ctx context.Context, q *Query) (*Why, error) {
 			return w, nil
 		}
 	}
-	return nil, &model.ServiceError{Code: model.CodeNotFound, Text: notFound(q, i, &about)}
+	return nil, &model.ServiceError{Code: model.CodeNotFound, Text: notFound(q, i, &about) + ofPrincipal(q)}
+}
+
+// ofPrincipal is a hint at the id of an event for which the name may be a part: what the principal that has sent it has chosen.
+func ofPrincipal(q *Query) string {
+	if q.As != "" && q.As != KindEvent || model.CheckEventID(q.Of) != nil {
+		return ""
+	}
+	return ". The id of an event that a principal has sent is PRINCIPAL=" + q.Of
 }
 
 // notFound says that a name was not found, and which nodes there are.

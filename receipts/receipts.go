@@ -51,30 +51,24 @@ func Failed(ev *model.Event, err error) *model.Receipt {
 
 // Refused returns the receipt of an event for which no handler could be called.
 func Refused(ev *model.Event, why string) *model.Receipt {
-	r := base(ev, model.Refused)
-	r.Error, r.Depth = clip(why), ev.Depth
-	return r
+	return notified(ev, model.Refused, why)
 }
 
 // Rejected returns the receipt of an event that its handler has declined.
 func Rejected(ev *model.Event, r *Rejection) *model.Receipt {
-	rc := base(ev, model.Rejected)
-	rc.Code, rc.Error, rc.Result, rc.Depth = r.Code, clip(r.Message), r.Data, ev.Depth
+	rc := notified(ev, model.Rejected, r.Message)
+	rc.Code, rc.Result = r.Code, r.Data
 	return rc
 }
 
 // Cancelled returns the receipt of an event that was cancelled before it was handled.
 func Cancelled(ev *model.Event, why string) *model.Receipt {
-	r := base(ev, model.Cancelled)
-	r.Error, r.Depth = clip(why), ev.Depth
-	return r
+	return notified(ev, model.Cancelled, why)
 }
 
 // Expired returns the receipt of an event whose deadline has passed.
 func Expired(ev *model.Event) *model.Receipt {
-	r := base(ev, model.Expired)
-	r.Error, r.Depth = "it was not to be handled after "+time.UnixMilli(ev.Expires).UTC().Format(time.RFC3339Nano), ev.Depth
-	return r
+	return notified(ev, model.Expired, "it was not to be handled after "+time.UnixMilli(ev.Expires).UTC().Format(time.RFC3339Nano))
 }
 
 // Repeated returns the receipt of an event that repeats another one: it has the same outcome and result.
@@ -83,6 +77,16 @@ func Repeated(ev *model.Event) *model.Receipt {
 	r.Result = ev.Earlier.Result
 	if r.Outcome == model.Rejected {
 		r.Error, r.Code = ev.Earlier.Error, ev.Earlier.Code
+	}
+	return r
+}
+
+// notified returns a receipt of one of the outcomes of which the sender of the event gets a notice, with what the notice contains.
+func notified(ev *model.Event, o model.Outcome, why string) *model.Receipt {
+	r := base(ev, o)
+	r.Error, r.Depth = clip(why), ev.Depth
+	if r.Pos > 0 && len(ev.Payload.AppendJSON(nil)) <= model.MaxReturned {
+		r.Returned = ev.Payload
 	}
 	return r
 }

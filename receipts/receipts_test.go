@@ -33,6 +33,40 @@ func TestAReceiptNamesTheEventAndItsOutcome(t *testing.T) {
 	}
 }
 
+// What the sender of an event gets a notice of has the payload, unless it is large; what it gets no notice of has not.
+func TestReturned_IsThePayloadIfTheSenderIsNotified(t *testing.T) {
+	at := func(bytes int) *model.Event {
+		ev := *ev
+		ev.Payload = model.String(strings.Repeat("x", bytes-2)) // and two quotes
+		return &ev
+	}
+	small, large := at(model.MaxReturned), at(model.MaxReturned+1)
+	ofClient := at(10)
+	ofClient.Position = 0
+	for _, end := range []func(*model.Event) *model.Receipt{
+		func(ev *model.Event) *model.Receipt { return Refused(ev, "no handler") },
+		func(ev *model.Event) *model.Receipt {
+			return Rejected(ev, &Rejection{"full", "no place", model.Int(3)})
+		},
+		func(ev *model.Event) *model.Receipt { return Cancelled(ev, "not wanted") },
+		Expired,
+	} {
+		if rc := end(small); !model.Equal(rc.Returned, small.Payload) || !rc.Outcome.Notifies() {
+			t.Errorf("%s: %s is returned", rc.Outcome, rc.Returned)
+		}
+		for why, ev := range map[string]*model.Event{"a large payload": large, "the event of a client": ofClient, "an event without one": ev} {
+			if rc := end(ev); !rc.Returned.IsAbsent() {
+				t.Errorf("%s: %s is returned: %.20s", rc.Outcome, why, rc.Returned)
+			}
+		}
+	}
+	for _, rc := range []*model.Receipt{Handled(small, model.Int(1)), Failed(small, errors.New("no such item"))} {
+		if !rc.Returned.IsAbsent() {
+			t.Errorf("%s: the payload is returned, but there is no notice", rc.Outcome)
+		}
+	}
+}
+
 // A failing handler cannot make its own failure too large, or too malformed, to record.
 func TestReject_TheReceiptCarriesTheRejection(t *testing.T) {
 	err := Reject("seat.taken_2-b", "try another", map[string]int{"row": 7})

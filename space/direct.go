@@ -29,7 +29,7 @@ func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 		err = fmt.Errorf("document %s of another space has not arrived; only events wait for it", tx.missing.key)
 	}
 	if err == nil {
-		err = s.handling.sizes.documentsFit(tx)
+		err = s.handling.sizes.save(tx)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("transaction of %s: %w", by, err)

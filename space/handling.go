@@ -42,7 +42,7 @@ func (h *handling) ledgerHost(integrated func(*model.Commit, []string) error) le
 	return ledger.Host{
 		Integrated: integrated,
 		Attempt:    h.attempt, Unhandled: h.unhandled, Conclude: h.conclude,
-		Fits:     func(d *ledger.Draft) error { return h.sizes.documentsFit(h.of(d)) },
+		Fits:     func(d *ledger.Draft) error { return h.sizes.save(h.of(d)) },
 		Recorded: h.recorded, Postponed: h.postponed, Failed: h.eventFailed, Lost: h.lost, Unconverged: h.unconverged,
 		Lacks:   h.lacks,
 		Overdue: func() error { return h.needs.overdue(h.graph, h.documentWait()) },

@@ -2,6 +2,7 @@ package space
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/settlehq/settle/model"
 )
@@ -44,6 +45,40 @@ func (s *sizes) documentsFit(tx *transaction) error {
 		}
 	}
 	return nil
+}
+
+// narrowed is the size in bytes from which on a document that is replaced is compared with what it was.
+const narrowed = 1 << 10
+
+// save is documentsFit for a transaction that is to be committed: where it replaces a large document, its writes become those of what differs, if they are
+// less than half as large. So the log grows by what has changed, whether a handler sets a field or changes a copy of the document and sets it as a whole.
+func (s *sizes) save(tx *transaction) error {
+	if err := s.documentsFit(tx); err != nil {
+		return err
+	}
+	for i := range tx.after {
+		w := &tx.after[i]
+		if !w.whole || w.added < narrowed || w.value.Kind() != model.KindObject || w.doc.value.Kind() != model.KindObject {
+			continue
+		}
+		name := w.doc.key.doc
+		changes := model.Diff(name, w.doc.value, w.value)
+		if size := s.writtenSizes(changes, w.added/2); size > w.added/2 {
+			continue
+		}
+		tx.attempt.Writes = append(slices.DeleteFunc(tx.attempt.Writes, func(w model.Write) bool { return w.Doc == name }), changes...)
+	}
+	return nil
+}
+
+// writtenSizes is the sum of writtenSize, or more than most.
+func (s *sizes) writtenSizes(writes []model.Write, most int) (sum int) {
+	for i := range writes {
+		if sum += s.writtenSize(&writes[i]); sum > most {
+			break
+		}
+	}
+	return sum
 }
 
 // fits measures a document after a write. One that is already too large (see endTask; or the limit was

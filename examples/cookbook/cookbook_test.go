@@ -71,6 +71,24 @@ func TestReserve_AClientLearnsTheEnd(t *testing.T) {
 	}
 }
 
+func TestTransfer_WhatIsDeclinedComesBack(t *testing.T) {
+	t.Parallel()
+	w := settletest.New(t, transfers())
+	ann, bob := w.Space("ann"), w.Space("bob")
+	cents.Set(ann, 100)
+	settletest.Call(ann, transfer, Transfer{To: "bob", Cents: 30})
+	settletest.Expect(ann, cents, 70)
+	settletest.Expect(bob, cents, 30)
+	closed.Set(bob, true)
+	settletest.Call(ann, transfer, Transfer{To: "bob", Cents: 20})
+	settletest.Expect(ann, cents, 70)
+	settletest.Expect(ann, returned, "the account is closed")
+	settletest.Expect(bob, cents, 30)
+	if no := settletest.Rejected(ann, transfer, Transfer{To: "bob", Cents: 71}); no.Code != "insufficient-funds" {
+		t.Error(no)
+	}
+}
+
 func TestAuction_ALateBidExtendsIt(t *testing.T) {
 	t.Parallel()
 	w := settletest.New(t, auctions())

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
@@ -116,7 +115,7 @@ func (w *world) paintsWithLittle(path string) {
 	for n := range *paints {
 		b := w.open()
 		call(b, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true})
-		<-time.After(*rest)
+		b.until(fmt.Sprintf("performance.now() > %d", rest.Milliseconds()))
 		b.to(path)
 		b.until(`performance.getEntriesByName("first-contentful-paint").length > 0`)
 		paint = append(paint, eval[float64](b, `performance.getEntriesByName("first-contentful-paint")[0].startTime`))
