@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/settlehq/settle/model"
 )
 
 // expect is a command for what a case is about. Unlike what a command prints, -rewrite does not change it.
@@ -36,15 +39,42 @@ var expectations = map[string]func(a *actor, name string) (string, error){
 		}
 		return strings.Join(a.order, " "), nil
 	},
-	"value": func(a *actor, name string) (string, error) { return show(a.core.Value(name)), nil },
-	"outcome": func(a *actor, name string) (string, error) {
-		for _, rc := range a.allReceipts(a.cfg.Space) {
-			if rc.Event == name {
-				return string(rc.Outcome), nil
+	"gate": func(a *actor, name string) (string, error) {
+		return ofNode(func(n NodeState) string {
+			if n.Until <= a.now {
+				return "open"
 			}
-		}
-		return "none", nil
+			return n.Until.String()
+		})(a, name)
 	},
+	"value": func(a *actor, name string) (string, error) { return show(a.core.Value(name)), nil },
+	"outcome": ofEvent(func(list []*model.Receipt) string {
+		if len(list) == 0 {
+			return "none"
+		}
+		return string(list[0].Outcome)
+	}),
+	"result": ofEvent(func(list []*model.Receipt) string {
+		if len(list) == 0 {
+			return "none"
+		}
+		return show(list[0].Result)
+	}),
+	"receipts": ofEvent(func(list []*model.Receipt) string { return strconv.Itoa(len(list)) }),
+}
+
+// printing are the commands that expect may execute: line of COMMAND is LINE. The runtime or
+// its space is the first argument; other words of COMMAND follow it.
+var printing = []string{
+	"diagnose", "durable", "errors", "idle", "later", "log", "nodestats", "observations", "resumed", "stats", "trace", "wake", "work",
+}
+
+// ofEvent is about the receipts that events with an ID have in the log of the space.
+func ofEvent(find func([]*model.Receipt) string) func(*actor, string) (string, error) {
+	return func(a *actor, name string) (string, error) {
+		list := a.allReceipts(a.cfg.Space)
+		return find(slices.DeleteFunc(list, func(rc *model.Receipt) bool { return rc.Event != name })), nil
+	}
 }
 
 func ofNode(find func(NodeState) string) func(*actor, string) (string, error) {
@@ -67,8 +97,9 @@ func (s *stage) cmdExpect(d *datadriven.TestData) error {
 		return errors.New("it expects nothing")
 	}
 	var wrong []string
+	x := expecting{actor: a, printed: map[string][]string{}}
 	for line := range strings.Lines(d.Input) {
-		if err := a.expect(strings.TrimSpace(line)); err != nil {
+		if err := x.expect(strings.TrimSpace(line)); err != nil {
 			wrong = append(wrong, err.Error())
 		}
 	}
@@ -78,18 +109,28 @@ func (s *stage) cmdExpect(d *datadriven.TestData) error {
 	return nil
 }
 
+// expecting is one expect command. It executes each command that its lines are about once, because some of them print
+// only what has happened since the last time.
+type expecting struct {
+	*actor
+	printed map[string][]string
+}
+
 // expect checks one line: WHAT of NAME is VALUE.
-func (a *actor) expect(line string) error {
+func (x *expecting) expect(line string) error {
 	if line == "" {
 		return nil
 	}
 	left, want, ok1 := strings.Cut(line, " is ")
 	what, name, ok2 := strings.Cut(left, " of ")
+	if ok1 && ok2 && what == "line" {
+		return x.line(name, want)
+	}
 	find := expectations[what]
 	if !ok1 || !ok2 || find == nil {
-		return fmt.Errorf("%q is not of the form WHAT of NAME is VALUE, where WHAT is one of %s", line, names(sortedKeys(expectations)))
+		return fmt.Errorf("%q is not of the form WHAT of NAME is VALUE, where WHAT is one of %s", line, names(append(sortedKeys(expectations), "line")))
 	}
-	got, err := find(a, name)
+	got, err := find(x.actor, name)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", line, err)
@@ -97,6 +138,35 @@ func (a *actor) expect(line string) error {
 		return fmt.Errorf("%s: it is %s", line, got)
 	}
 	return nil
+}
+
+// line checks that a command prints a line, or nothing at all if the line is "nothing".
+func (x *expecting) line(command, want string) error {
+	lines, ok := x.printed[command]
+	if !ok {
+		name, rest, _ := strings.Cut(command, " ")
+		if !slices.Contains(printing, name) {
+			return fmt.Errorf("line of %s: it is one of %s", command, names(printing))
+		}
+		whose := x.name
+		if strings.HasPrefix(usages[name], "SPACE") {
+			whose = x.cfg.Space
+		}
+		x.take()
+		if err := x.do(strings.TrimSpace(name + " " + whose + " " + rest)); err != nil {
+			return fmt.Errorf("line of %s: %w", command, err)
+		}
+		for line := range strings.Lines(x.take()) {
+			if line = strings.TrimSpace(line); line != "> "+x.name {
+				lines = append(lines, line)
+			}
+		}
+		x.printed[command] = lines
+	}
+	if want == "nothing" && len(lines) == 0 || slices.Contains(lines, want) {
+		return nil
+	}
+	return fmt.Errorf("line of %s is %s: it prints %s", command, want, names(lines))
 }
 
 func TestScenarios_ExpectRefusesWhatIsNotSo(t *testing.T) {
@@ -107,14 +177,22 @@ func TestScenarios_ExpectRefusesWhatIsNotSo(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ line, says string }{
-		{"runs of total is 1; status of total is clean; kind of total is computation; order of runs is observe:total total; reads of total is a; maker of total is none; status of totall is gone; demand of total is live; value of total is 0", ""},
+		{"runs of total is 1; status of total is clean; kind of total is computation; order of runs is observe:total total; reads of total is a; maker of total is none; status of totall is gone; demand of total is live; value of total is 0; gate of total is open; line of idle is idle true, durable true; line of errors is nothing; line of trace runs is nothing; line of later is nothing waits", ""},
+		{"result of e1 is none; receipts of e1 is 0", ""},
+		{"receipts of e1 is 1", "receipts of e1 is 1: it is 0"},
+		{"gate of total is 1s", "gate of total is 1s: it is open"},
+		{"line of idle is idle false, durable true", "line of idle is idle false, durable true: it prints idle true, durable true"},
+		{"line of idle is nothing", "line of idle is nothing: it prints idle true, durable true"},
+		{"line of errors is node a, attempt 1: b", "line of errors is node a, attempt 1: b: it prints nothing"},
+		{"line of put is a", "line of put: it is one of diagnose, durable, errors, idle, later, log, nodestats, observations, resumed, stats, trace, wake, work"},
+		{"line of trace never is a", "line of trace never: trace does not take never; it is: trace RUNTIME [on] [off] [runs] [triggers]"},
 		{"runs of total is 2", "runs of total is 2: it is 1"},
 		{"value of b is 1", "value of b is 1: it is absent"},
 		{"outcome of e1 is handled", "outcome of e1 is handled: it is none"},
 		{"runs of totall is 1", `runs of totall is 1: there is no node "totall"`},
 		{"order of runs is total observe:total", "order of runs is total observe:total: it is observe:total total"},
 		{"order of passes is total", "order of passes is total: it is: order of runs is NODE NODE..., in the last pass"},
-		{"runs are 1", `"runs are 1" is not of the form WHAT of NAME is VALUE, where WHAT is one of demand, kind, maker, order, outcome, reads, runs, status, value`},
+		{"runs are 1", `"runs are 1" is not of the form WHAT of NAME is VALUE, where WHAT is one of demand, gate, kind, maker, order, outcome, reads, receipts, result, runs, status, value, line`},
 	} {
 		err := s.do("expect r1.s : " + c.line)
 		if err == nil {
