@@ -123,12 +123,12 @@ func (x *expecting) expect(line string) error {
 	}
 	left, want, ok1 := strings.Cut(line, " is ")
 	what, name, ok2 := strings.Cut(left, " of ")
-	if ok1 && ok2 && what == "line" {
-		return x.line(name, want)
+	if ok1 && ok2 && (what == "line" || what == "lines") {
+		return x.compare(what, name, want)
 	}
 	find := expectations[what]
 	if !ok1 || !ok2 || find == nil {
-		return fmt.Errorf("%q is not of the form WHAT of NAME is VALUE, where WHAT is one of %s", line, names(append(sortedKeys(expectations), "line")))
+		return fmt.Errorf("%q is not of the form WHAT of NAME is VALUE, where WHAT is one of %s", line, names(append(sortedKeys(expectations), "line", "lines")))
 	}
 	got, err := find(x.actor, name)
 	switch {
@@ -140,33 +140,43 @@ func (x *expecting) expect(line string) error {
 	return nil
 }
 
-// line checks that a command prints a line, or nothing at all if the line is "nothing".
-func (x *expecting) line(command, want string) error {
-	lines, ok := x.printed[command]
-	if !ok {
-		name, rest, _ := strings.Cut(command, " ")
-		if !slices.Contains(printing, name) {
-			return fmt.Errorf("line of %s: it is one of %s", command, names(printing))
-		}
-		whose := x.name
-		if strings.HasPrefix(usages[name], "SPACE") {
-			whose = x.cfg.Space
-		}
-		x.take()
-		if err := x.do(strings.TrimSpace(name + " " + whose + " " + rest)); err != nil {
-			return fmt.Errorf("line of %s: %w", command, err)
-		}
-		for line := range strings.Lines(x.take()) {
-			if line = strings.TrimSpace(line); line != "> "+x.name {
-				lines = append(lines, line)
-			}
-		}
-		x.printed[command] = lines
-	}
-	if want == "nothing" && len(lines) == 0 || slices.Contains(lines, want) {
+// compare checks that a command prints a line, or nothing at all if the line is "nothing", or so many lines.
+func (x *expecting) compare(what, command, want string) error {
+	lines, err := x.linesOf(command)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s of %s: %w", what, command, err)
+	case what == "lines" && strconv.Itoa(len(lines)) == want, what == "line" && slices.Contains(lines, want), what == "line" && want == names(lines):
 		return nil
 	}
-	return fmt.Errorf("line of %s is %s: it prints %s", command, want, names(lines))
+	return fmt.Errorf("%s of %s is %s: it prints %s", what, command, want, names(lines))
+}
+
+// linesOf returns what a command prints for the runtime or its space.
+func (x *expecting) linesOf(command string) ([]string, error) {
+	if lines, ok := x.printed[command]; ok {
+		return lines, nil
+	}
+	name, rest, _ := strings.Cut(command, " ")
+	if !slices.Contains(printing, name) {
+		return nil, fmt.Errorf("it is one of %s", names(printing))
+	}
+	whose := x.name
+	if strings.HasPrefix(usages[name], "SPACE") {
+		whose = x.cfg.Space
+	}
+	x.take()
+	if err := x.do(strings.TrimSpace(name + " " + whose + " " + rest)); err != nil {
+		return nil, err
+	}
+	var lines []string
+	for line := range strings.Lines(x.take()) {
+		if line = strings.TrimSpace(line); line != "> "+x.name {
+			lines = append(lines, line)
+		}
+	}
+	x.printed[command] = lines
+	return lines, nil
 }
 
 func TestScenarios_ExpectRefusesWhatIsNotSo(t *testing.T) {
@@ -177,13 +187,14 @@ func TestScenarios_ExpectRefusesWhatIsNotSo(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ line, says string }{
-		{"runs of total is 1; status of total is clean; kind of total is computation; order of runs is observe:total total; reads of total is a; maker of total is none; status of totall is gone; demand of total is live; value of total is 0; gate of total is open; line of idle is idle true, durable true; line of errors is nothing; line of trace runs is nothing; line of later is nothing waits", ""},
+		{"runs of total is 1; status of total is clean; kind of total is computation; order of runs is observe:total total; reads of total is a; maker of total is none; status of totall is gone; demand of total is live; value of total is 0; gate of total is open; line of idle is idle true, durable true; line of errors is nothing; line of trace runs is nothing; lines of errors is 0; lines of idle is 1; line of later is nothing waits", ""},
 		{"result of e1 is none; receipts of e1 is 0", ""},
 		{"receipts of e1 is 1", "receipts of e1 is 1: it is 0"},
 		{"gate of total is 1s", "gate of total is 1s: it is open"},
 		{"line of idle is idle false, durable true", "line of idle is idle false, durable true: it prints idle true, durable true"},
 		{"line of idle is nothing", "line of idle is nothing: it prints idle true, durable true"},
 		{"line of errors is node a, attempt 1: b", "line of errors is node a, attempt 1: b: it prints nothing"},
+		{"lines of idle is 2", "lines of idle is 2: it prints idle true, durable true"},
 		{"line of put is a", "line of put: it is one of diagnose, durable, errors, idle, later, log, nodestats, observations, resumed, stats, trace, wake, work"},
 		{"line of trace never is a", "line of trace never: trace does not take never; it is: trace RUNTIME [on] [off] [runs] [triggers]"},
 		{"runs of total is 2", "runs of total is 2: it is 1"},
@@ -192,7 +203,7 @@ func TestScenarios_ExpectRefusesWhatIsNotSo(t *testing.T) {
 		{"runs of totall is 1", `runs of totall is 1: there is no node "totall"`},
 		{"order of runs is total observe:total", "order of runs is total observe:total: it is observe:total total"},
 		{"order of passes is total", "order of passes is total: it is: order of runs is NODE NODE..., in the last pass"},
-		{"runs are 1", `"runs are 1" is not of the form WHAT of NAME is VALUE, where WHAT is one of demand, gate, kind, maker, order, outcome, reads, receipts, result, runs, status, value, line`},
+		{"runs are 1", `"runs are 1" is not of the form WHAT of NAME is VALUE, where WHAT is one of demand, gate, kind, maker, order, outcome, reads, receipts, result, runs, status, value, line, lines`},
 	} {
 		err := s.do("expect r1.s : " + c.line)
 		if err == nil {
