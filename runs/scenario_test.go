@@ -61,6 +61,37 @@ func TestREADME_DocumentsEveryCommand(t *testing.T) {
 	}
 }
 
+func TestScenarios_ExpectRefusesWhatIsNotSo(t *testing.T) {
+	s := &stage{t: t}
+	expect := func(line, want string) {
+		t.Helper()
+		err := s.cmdExpect(&datadriven.TestData{Input: line})
+		if err == nil {
+			err = errors.New("")
+		}
+		if err.Error() != want {
+			t.Errorf("%s:\n  %v\nand not\n  %s", line, err, want)
+		}
+	}
+	expect("outcome is nothing", "outcome is nothing: nothing was started")
+	for _, d := range []*datadriven.TestData{
+		{Cmd: "workflow", Input: "load(\"actions\", \"a\", \"b\")\ndef run():\n    return parallel(a(1), b(2))"},
+		{Cmd: "start"},
+	} {
+		s.play(t, d)
+	}
+	expect("", "it expects nothing")
+	expect("outcome is nothing\nstarted is 2\ncalls is a(1); b(2)\npending is a(1); b(2)\ncancelled is nothing\nwaits is nothing\nrefused is nothing", "")
+	expect("outcome is result 3", "outcome is result 3: it is nothing")
+	expect("pending is a(1)", "pending is a(1): it is a(1); b(2)")
+	expect("calls are 2", `"calls are 2" is not of the form WHAT is VALUE, where WHAT is one of calls, cancelled, outcome, pending, refused, started, waits`)
+	s.play(t, &datadriven.TestData{Cmd: "cancel", Input: "not needed"})
+	expect("pending is nothing\ncancelled is a(1); b(2)\noutcome is cancelled: not needed", "")
+	s.play(t, &datadriven.TestData{Cmd: "workflow", Input: "def run(): break"})
+	expect("refused is w.star:1:12: break not in a loop", "")
+	expect("refused is nothing", "refused is nothing: it is w.star:1:12: break not in a loop")
+}
+
 // stage is the run of a case.
 type stage struct {
 	t       *testing.T
