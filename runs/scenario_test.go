@@ -1,11 +1,14 @@
 package runs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +61,37 @@ func TestREADME_DocumentsEveryCommand(t *testing.T) {
 	}
 }
 
+func TestScenarios_ExpectRefusesWhatIsNotSo(t *testing.T) {
+	s := &stage{t: t}
+	expect := func(line, want string) {
+		t.Helper()
+		err := s.cmdExpect(&datadriven.TestData{Input: line})
+		if err == nil {
+			err = errors.New("")
+		}
+		if err.Error() != want {
+			t.Errorf("%s:\n  %v\nand not\n  %s", line, err, want)
+		}
+	}
+	expect("outcome is nothing", "outcome is nothing: nothing was started")
+	for _, d := range []*datadriven.TestData{
+		{Cmd: "workflow", Input: "load(\"actions\", \"a\", \"b\")\ndef run():\n    return parallel(a(1), b(2))"},
+		{Cmd: "start"},
+	} {
+		s.play(t, d)
+	}
+	expect("", "it expects nothing")
+	expect("outcome is nothing\nstarted is 2\ncalls is a(1); b(2)\npending is a(1); b(2)\ncancelled is nothing\nwaits is nothing\nrefused is nothing", "")
+	expect("outcome is result 3", "outcome is result 3: it is nothing")
+	expect("pending is a(1)", "pending is a(1): it is a(1); b(2)")
+	expect("calls are 2", `"calls are 2" is not of the form WHAT is VALUE, where WHAT is one of calls, cancelled, outcome, pending, refused, started, waits`)
+	s.play(t, &datadriven.TestData{Cmd: "cancel", Input: "not needed"})
+	expect("pending is nothing\ncancelled is a(1); b(2)\noutcome is cancelled: not needed", "")
+	s.play(t, &datadriven.TestData{Cmd: "workflow", Input: "def run(): break"})
+	expect("refused is w.star:1:12: break not in a loop", "")
+	expect("refused is nothing", "refused is nothing: it is w.star:1:12: break not in a loop")
+}
+
 // stage is the run of a case.
 type stage struct {
 	t       *testing.T
@@ -69,6 +103,10 @@ type stage struct {
 	started    int
 	ended      bool
 	lines      []string
+	// calls and cancelled are the lines about what the run has started and cancelled. refused is why the last workflow or
+	// start was refused, "" if it was not.
+	calls, cancelled []string
+	refused          string
 }
 
 var commands map[string]func(*stage, *datadriven.TestData) error
@@ -78,8 +116,48 @@ func init() {
 		"workflow": (*stage).cmdWorkflow, "actions": (*stage).cmdActions, "start": (*stage).cmdStart, "run": (*stage).cmdRun,
 		"perform": (*stage).cmdPerform, "end": (*stage).cmdEnd, "late": (*stage).cmdLate, "signal": (*stage).cmdSignal,
 		"cancel": (*stage).cmdCancel, "advance": (*stage).cmdAdvance, "waits": (*stage).cmdWaits,
-		"unknown": (*stage).cmdUnknown,
+		"unknown": (*stage).cmdUnknown, "expect": (*stage).cmdExpect,
 	}
+}
+
+// expectations are what the lines of expect may ask. Unlike what a command prints, -rewrite does not change them.
+var expectations = map[string]func(s *stage) string{
+	"outcome": func(s *stage) string { return s.players[0].outcome() },
+	"started": func(s *stage) string { return strconv.Itoa(s.started) },
+	"calls":   func(s *stage) string { return strings.Join(s.calls, "; ") },
+	"pending": func(s *stage) string {
+		var list []string
+		for _, a := range s.open {
+			list = append(list, a.text)
+		}
+		return strings.Join(list, "; ")
+	},
+	"cancelled": func(s *stage) string { return strings.Join(s.cancelled, "; ") },
+	"waits":     func(s *stage) string { return strings.Join(s.players[0].waits(), "; ") },
+	"refused":   func(s *stage) string { return s.refused },
+}
+
+// cmdExpect checks lines of the form WHAT is VALUE, where "nothing" is the empty value.
+func (s *stage) cmdExpect(d *datadriven.TestData) error {
+	if strings.TrimSpace(d.Input) == "" {
+		return errors.New("it expects nothing")
+	}
+	for line := range strings.Lines(d.Input) {
+		line = strings.TrimSpace(line)
+		what, want, is := strings.Cut(line, " is ")
+		find := expectations[what]
+		if !is || find == nil {
+			return fmt.Errorf("%q is not of the form WHAT is VALUE, where WHAT is one of %s", line, strings.Join(slices.Sorted(maps.Keys(expectations)), ", "))
+		}
+		if what != "refused" && len(s.players) == 0 {
+			return fmt.Errorf("%s: nothing was started", line)
+		}
+		if got := cmp.Or(find(s), "nothing"); got != want {
+			return fmt.Errorf("%s: it is %s", line, got)
+		}
+	}
+	s.say("ok")
+	return nil
 }
 
 // play executes one command. Errors are part of the output, because a scenario may show that something is refused.
@@ -89,7 +167,15 @@ func (s *stage) play(t *testing.T, d *datadriven.TestData) string {
 	if do == nil {
 		d.Fatalf(t, "there is no command %q; see testdata/README.md", d.Cmd)
 	}
-	if err := do(s, d); err != nil {
+	if d.Cmd == "workflow" || d.Cmd == "start" || d.Cmd == "run" {
+		s.refused = ""
+	}
+	err := do(s, d)
+	if err != nil && d.Cmd == "expect" {
+		d.Fatalf(t, "%v", err)
+	}
+	if err != nil {
+		s.refused = err.Error()
 		s.lines = append(s.lines, "error: "+err.Error())
 	}
 	if d.HasArg("quiet") {
@@ -190,6 +276,7 @@ func (s *stage) cmdStart(d *datadriven.TestData) error {
 	}
 	s.close(s.t)
 	s.open, s.past, s.started, s.ended = nil, nil, 0, false
+	s.calls, s.cancelled = nil, nil
 	plain, again := newInSpacePlayer(s.t, s.src, false), newInSpacePlayer(s.t, s.src, true)
 	s.players = []player{plain, again}
 	for _, how := range []string{"records", "snapshot", ""} {
@@ -200,6 +287,7 @@ func (s *stage) cmdStart(d *datadriven.TestData) error {
 		args = "{}"
 	}
 	if err := refusedStart(s.src, args); err != nil {
+		s.refused = err.Error()
 		s.say("refused %s", err)
 		s.ended = true
 		return nil
@@ -237,6 +325,7 @@ func (s *stage) each(do func(player)) {
 	for _, a := range s.open {
 		if !has(now, a) {
 			s.say("cancel %s", a.text)
+			s.cancelled = append(s.cancelled, a.text)
 		}
 	}
 	for _, a := range now {
@@ -252,6 +341,7 @@ func (s *stage) each(do func(player)) {
 			line += fmt.Sprintf(", within %v", time.Duration(a.timeout)*time.Millisecond)
 		}
 		s.say("%s", line)
+		s.calls = append(s.calls, strings.TrimPrefix(line, "start "))
 	}
 	s.open = slices.Clone(now)
 	if o := s.players[0].outcome(); o != "" && !s.ended {

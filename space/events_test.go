@@ -344,6 +344,13 @@ func TestW11_GroupCommit(t *testing.T) {
 	if got := w.replica(home).Doc("count").Value.String(); got != "11" {
 		t.Errorf("the log says %s", got)
 	}
+	var want []string
+	for i := range 11 {
+		want = append(want, fmt.Sprintf("e%d handled", i))
+	}
+	if got := w.receipts(home); !slices.Equal(got, want) {
+		t.Errorf("receipts %v, want %v", got, want)
+	}
 }
 
 func TestAFullGroupWaitsForTheAnswer(t *testing.T) {

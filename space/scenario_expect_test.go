@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/settlehq/settle/model"
 )
 
 // expect is a command for what a case is about. Unlike what a command prints, -rewrite does not change it.
@@ -36,15 +39,45 @@ var expectations = map[string]func(a *actor, name string) (string, error){
 		}
 		return strings.Join(a.order, " "), nil
 	},
-	"value": func(a *actor, name string) (string, error) { return show(a.core.Value(name)), nil },
-	"outcome": func(a *actor, name string) (string, error) {
-		for _, rc := range a.allReceipts(a.cfg.Space) {
-			if rc.Event == name {
-				return string(rc.Outcome), nil
+	"gate": func(a *actor, name string) (string, error) {
+		return ofNode(func(n NodeState) string {
+			if n.Until <= a.now {
+				return "open"
 			}
-		}
-		return "none", nil
+			return n.Until.String()
+		})(a, name)
 	},
+	"value": func(a *actor, name string) (string, error) { return show(a.core.Value(name)), nil },
+	"outcome": ofEvent(func(list []*model.Receipt) string {
+		if len(list) == 0 {
+			return "none"
+		}
+		return string(list[0].Outcome)
+	}),
+	"result": ofEvent(func(list []*model.Receipt) string {
+		if len(list) == 0 {
+			return "none"
+		}
+		return show(list[0].Result)
+	}),
+	"receipts": ofEvent(func(list []*model.Receipt) string { return strconv.Itoa(len(list)) }),
+}
+
+// printing are the commands that expect may execute: line of COMMAND is LINE. The runtime or
+// its space is the first argument; other words of COMMAND follow it.
+var printing = []string{
+	"diagnose", "durable", "errors", "idle", "later", "log", "nodestats", "observations", "resumed", "stats", "trace", "wake", "work",
+}
+
+// asked lists what may stand before "of" in a line of expect.
+func asked() []string { return append(sortedKeys(expectations), "line", "lines") }
+
+// ofEvent is about the receipts that events with an ID have in the log of the space.
+func ofEvent(find func([]*model.Receipt) string) func(*actor, string) (string, error) {
+	return func(a *actor, name string) (string, error) {
+		list := a.allReceipts(a.cfg.Space)
+		return find(slices.DeleteFunc(list, func(rc *model.Receipt) bool { return rc.Event != name })), nil
+	}
 }
 
 func ofNode(find func(NodeState) string) func(*actor, string) (string, error) {
@@ -67,8 +100,9 @@ func (s *stage) cmdExpect(d *datadriven.TestData) error {
 		return errors.New("it expects nothing")
 	}
 	var wrong []string
+	x := expecting{actor: a, printed: map[string][]string{}}
 	for line := range strings.Lines(d.Input) {
-		if err := a.expect(strings.TrimSpace(line)); err != nil {
+		if err := x.expect(strings.TrimSpace(line)); err != nil {
 			wrong = append(wrong, err.Error())
 		}
 	}
@@ -78,18 +112,28 @@ func (s *stage) cmdExpect(d *datadriven.TestData) error {
 	return nil
 }
 
+// expecting is one expect command. It executes each command that its lines are about once, because some of them print
+// only what has happened since the last time.
+type expecting struct {
+	*actor
+	printed map[string][]string
+}
+
 // expect checks one line: WHAT of NAME is VALUE.
-func (a *actor) expect(line string) error {
+func (x *expecting) expect(line string) error {
 	if line == "" {
 		return nil
 	}
 	left, want, ok1 := strings.Cut(line, " is ")
 	what, name, ok2 := strings.Cut(left, " of ")
+	if ok1 && ok2 && (what == "line" || what == "lines") {
+		return x.compare(what, name, want)
+	}
 	find := expectations[what]
 	if !ok1 || !ok2 || find == nil {
-		return fmt.Errorf("%q is not of the form WHAT of NAME is VALUE, where WHAT is one of %s", line, names(sortedKeys(expectations)))
+		return fmt.Errorf("%q is not of the form WHAT of NAME is VALUE, where WHAT is one of %s", line, names(asked()))
 	}
-	got, err := find(a, name)
+	got, err := find(x.actor, name)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", line, err)
@@ -97,6 +141,45 @@ func (a *actor) expect(line string) error {
 		return fmt.Errorf("%s: it is %s", line, got)
 	}
 	return nil
+}
+
+// compare checks that a command prints a line, or nothing at all if the line is "nothing", or so many lines.
+func (x *expecting) compare(what, command, want string) error {
+	lines, err := x.linesOf(command)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s of %s: %w", what, command, err)
+	case what == "lines" && strconv.Itoa(len(lines)) == want, what == "line" && slices.Contains(lines, want), what == "line" && want == names(lines):
+		return nil
+	}
+	return fmt.Errorf("%s of %s is %s: it prints %s", what, command, want, names(lines))
+}
+
+// linesOf returns what a command prints for the runtime or its space.
+func (x *expecting) linesOf(command string) ([]string, error) {
+	if lines, ok := x.printed[command]; ok {
+		return lines, nil
+	}
+	name, rest, _ := strings.Cut(command, " ")
+	if !slices.Contains(printing, name) {
+		return nil, fmt.Errorf("it is one of %s", names(printing))
+	}
+	whose := x.name
+	if strings.HasPrefix(usages[name], "SPACE") {
+		whose = x.cfg.Space
+	}
+	x.take()
+	if err := x.do(strings.TrimSpace(name + " " + whose + " " + rest)); err != nil {
+		return nil, err
+	}
+	var lines []string
+	for line := range strings.Lines(x.take()) {
+		if line = strings.TrimSpace(line); line != "> "+x.name {
+			lines = append(lines, line)
+		}
+	}
+	x.printed[command] = lines
+	return lines, nil
 }
 
 func TestScenarios_ExpectRefusesWhatIsNotSo(t *testing.T) {
@@ -107,18 +190,28 @@ func TestScenarios_ExpectRefusesWhatIsNotSo(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ line, says string }{
-		{"runs of total is 1; status of total is clean; kind of total is computation; order of runs is observe:total total; reads of total is a; maker of total is none; status of totall is gone; demand of total is live; value of total is 0; causes of total is nothing; gate of total is open; debounce of total is 0s; throttle of total is 0s; seen of observe:total is 0; seen of total is nothing; reasons of total is nothing; passes of s is 1; idle of s is true; durable of s is true; wake of s is none; deferred of s is none; settling of s is true; failures of s is 0", ""},
+		{"runs of total is 1; status of total is clean; kind of total is computation; order of runs is observe:total total; reads of total is a; maker of total is none; status of totall is gone; demand of total is live; value of total is 0", ""},
+		{"causes of total is nothing; gate of total is open; debounce of total is 0s; throttle of total is 0s; seen of observe:total is 0; seen of total is nothing; reasons of total is nothing; passes of s is 1; idle of s is true; durable of s is true; wake of s is none; deferred of s is none; settling of s is true; failures of s is 0", ""},
+		{"line of idle is idle true, durable true; line of errors is nothing; line of trace runs is nothing; lines of errors is 0; lines of idle is 1; line of later is nothing waits", ""},
+		{"result of e1 is none; receipts of e1 is 0", ""},
+		{"receipts of e1 is 1", "receipts of e1 is 1: it is 0"},
+		{"gate of total is 1s", "gate of total is 1s: it is open"},
+		{"line of idle is idle false, durable true", "line of idle is idle false, durable true: it prints idle true, durable true"},
+		{"line of idle is nothing", "line of idle is nothing: it prints idle true, durable true"},
+		{"line of errors is node a, attempt 1: b", "line of errors is node a, attempt 1: b: it prints nothing"},
+		{"lines of idle is 2", "lines of idle is 2: it prints idle true, durable true"},
+		{"line of put is a", "line of put: it is one of diagnose, durable, errors, idle, later, log, nodestats, observations, resumed, stats, trace, wake, work"},
+		{"line of trace never is a", "line of trace never: trace does not take never; it is: trace RUNTIME [on] [off] [runs] [triggers]"},
 		{"runs of total is 2", "runs of total is 2: it is 1"},
 		{"value of b is 1", "value of b is 1: it is absent"},
 		{"outcome of e1 is handled", "outcome of e1 is handled: it is none"},
 		{"runs of totall is 1", `runs of totall is 1: there is no node "totall"`},
 		{"order of runs is total observe:total", "order of runs is total observe:total: it is observe:total total"},
 		{"order of passes is total", "order of passes is total: it is: order of runs is NODE NODE..., in the last pass"},
-		{"gate of total is 1s", "gate of total is 1s: it is open"},
 		{"debounce of totall is 0s", `debounce of totall is 0s: there is no node "totall"`},
 		{"seen of observe:total is 1", "seen of observe:total is 1: it is 0"},
 		{"idle of t is true", "idle of t is true: the runtime has space s"},
-		{"runs are 1", `"runs are 1" is not of the form WHAT of NAME is VALUE, where WHAT is one of causes, debounce, deferred, demand, durable, failures, gate, idle, kind, maker, order, outcome, passes, reads, reasons, runs, seen, settling, status, throttle, value, wake`},
+		{"runs are 1", `"runs are 1" is not of the form WHAT of NAME is VALUE, where WHAT is one of ` + names(asked())},
 	} {
 		err := s.do("expect r1.s : " + c.line)
 		if err == nil {
