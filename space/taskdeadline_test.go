@@ -212,6 +212,37 @@ func TestDeadline_OfATaskThatIsReplacedIsCancelled(t *testing.T) {
 	}
 }
 
+// The deadline of an earlier start, which an earlier version has not cancelled with its task, does not end the task of the next start.
+func TestDeadline_OfAnEarlierStartEndsNoLaterOne(t *testing.T) {
+	t.Parallel()
+	limit := []TaskOption{Deadline(10 * time.Second)}
+	p := newProgram(t).handle("start", func(tx *Tx, _ *model.Event) any {
+		tx.StartTask("work", "k", 1, limit...)
+		return nil
+	})
+	if err := p.Action(&ActionSpec{Name: "work", External: true, Remote: &Remote{}}); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	h := w.limits(p.Program, "w1", noon)
+	h.sends("start")
+	w.put(home, model.Write{Doc: "work", Path: model.Path{"tasks", "k", "until"}, Delete: true})
+	h = w.limits(p.Program, "w2", noon)
+	c := Completion{Key: "k", Err: "no"}
+	w.send(home, "work", "failed", c.Value())
+	h.run()
+	limit = nil
+	h.sends("start")
+	if len(h.core.Inspect().Lane().Later()) != 1 {
+		t.Fatal("the timer of the first start is gone")
+	}
+	h.pass(20_000)
+	h.run()
+	if list := h.pending("work"); len(list) != 1 || list[0].N != 2 || len(h.core.Inspect().Lane().Later()) > 0 {
+		t.Errorf("%+v", h.core.Tasks("work"))
+	}
+}
+
 // Of the limit of the action and that of a start the sooner one counts. One that is not positive fails the transaction.
 func TestDeadline_TheSoonerOfTwoCounts(t *testing.T) {
 	t.Parallel()
