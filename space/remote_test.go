@@ -196,3 +196,29 @@ func TestTask_WorkersAloneEndWhatTheyPerform(t *testing.T) {
 		t.Errorf("a worker has reported the end of the task, and it is %s", state)
 	}
 }
+
+// A refused event of a client ends no task, nor does one that is redriven from it, however often; that of a worker does, because no other event would.
+func TestTask_RefusedEventsOfClientsEndNone(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t).handle("start", func(tx *Tx, _ *model.Event) any { tx.StartTask("call", "k", 5); return nil })
+	if err := p.Action(&ActionSpec{Name: "call", External: true, Remote: &Remote{}}); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	w.send(home, "start", "e1", nil)
+	h.run()
+	forged, again := model.EventIDOf("alice", "forged"), model.RedriveID("forged")
+	for _, id := range []string{"forged", forged, again, model.RedriveID(forged), model.RedriveID(again), "done:1-k"} {
+		end := Completion{Key: "k", N: 1, Err: "give it back"}
+		w.publish(model.Event{Space: home, Stream: "call", ID: id, Payload: end.Value(), Invalid: "no rule allows it"})
+		h.run()
+		if rc := w.receipt(home, id); rc == nil || rc.Outcome != model.Refused {
+			t.Errorf("%s: %+v", id, rc)
+		}
+		task := TaskOf("k", h.core.Value("call").At(PathOfTask("k")))
+		if byWorker := id == "done:1-k"; (task.State == TaskPending) == byWorker || task.Unhandled != byWorker {
+			t.Errorf("after %s the task is %+v", id, task)
+		}
+	}
+}
