@@ -267,3 +267,45 @@ handle("drop", lambda e: scores.delete(e))
 		t.Errorf("%s %s", rc.Outcome, rc.Error)
 	}
 }
+
+// A write to a part goes where links lead, and so does the upgrade before it: the link stays, and there is one document.
+func TestForms_AnUpgradeFollowsLinks(t *testing.T) {
+	src := source(`person = cell("person", version = 2, upgrades = [lambda old: {"first": old.name, "seen": 0}])
+base = cell("base", version = 2, upgrades = [lambda old: {"first": old.name, "seen": 0}])
+
+def see(e):
+    person.seen += 1
+
+def name(e):
+    person.first = e
+
+handle("see", see)
+handle("name", name)
+`, "x_test.star", `
+def point(at):
+    cell("person", version = 1).set(link(cell(at, version = 1)))
+
+def test_here():
+    cell("base", version = 1).set({"name": "Ann"})
+    point("base")
+    send("see")
+    expect("base", {"first": "Ann", "seen": 1, "$version": 2})
+    send("see")
+    expect("person", {"first": "Ann", "seen": 2, "$version": 2})
+    expect("base", {"first": "Ann", "seen": 2, "$version": 2})
+
+def test_nothing_is_there():
+    point("base")
+    send("name", "Bo")
+    expect("base", {"first": "Bo", "$version": 2})
+`)
+	results, err := RunTests(context.Background(), src, "x_test.star", TestOptions{Engine: testEngine})
+	if err != nil || len(results) != 2 {
+		t.Fatalf("%v %+v", err, results)
+	}
+	for _, r := range results {
+		if r.Err != nil {
+			t.Errorf("%s: %v", r.Name, r.Err)
+		}
+	}
+}

@@ -242,10 +242,14 @@ func (x *Place) prepare(tx Documents, deletes bool) error {
 	if x.Form == nil || len(rest) == 0 || tx.StoredVersion("", x.Doc, to...) == x.Form.Chain.Version() {
 		return nil
 	}
-	v := tx.Peek(x.Doc, to...)
+	doc, at, own := upgrade.Target(tx, x.Doc, to)
+	if !own {
+		return nil // the write itself is refused
+	}
+	v := tx.Peek(doc, at...)
 	if v.IsAbsent() {
 		if !deletes {
-			tx.Set(x.Doc, model.Object(model.F(model.VersionKey, x.Form.Chain.Version())), to...)
+			tx.Set(doc, model.Object(model.F(model.VersionKey, x.Form.Chain.Version())), at...)
 		}
 		return tx.Err()
 	}
@@ -256,6 +260,6 @@ func (x *Place) prepare(tx Documents, deletes bool) error {
 	if err != nil {
 		return err
 	}
-	tx.Set(x.Doc, v, to...)
+	tx.Set(doc, v, at...)
 	return tx.Err()
 }
