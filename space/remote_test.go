@@ -137,7 +137,10 @@ func TestWrite_NamesNoVersion(t *testing.T) {
 	p := newProgram(t).handle("set", func(tx *Tx, ev *model.Event) any {
 		key, _ := ev.Payload.AsString()
 		tx.Set("scores", 5, key)
-		tx.Set("scores", 6, "of", key)
+		return nil
+	}).handle("row", func(tx *Tx, ev *model.Event) any {
+		key, _ := ev.Payload.AsString()
+		tx.Set("scores", 6, "of", key) // as rows have it
 		return nil
 	}).handle("drop", func(tx *Tx, ev *model.Event) any {
 		tx.Delete("scores", model.VersionKey)
@@ -148,8 +151,10 @@ func TestWrite_NamesNoVersion(t *testing.T) {
 	w.send(home, "set", "e1", "ann")
 	w.send(home, "set", "e2", model.VersionKey)
 	w.send(home, "drop", "e3", nil)
+	w.send(home, "row", "e4", "ann")
+	w.send(home, "row", "e5", model.VersionKey)
 	h.run()
-	for event, want := range map[string]model.Outcome{"e1": model.Handled, "e2": model.Failed, "e3": model.Failed} { // any order: each on its own
+	for event, want := range map[string]model.Outcome{"e1": model.Handled, "e2": model.Failed, "e3": model.Failed, "e4": model.Handled, "e5": model.Failed} { // any order: each on its own
 		if rc := w.receipt(home, event); rc.Outcome != want || want == model.Failed && !strings.Contains(rc.Error, "reserved") {
 			t.Errorf("%s: %+v", event, rc)
 		}
