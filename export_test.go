@@ -26,6 +26,9 @@ func (s *Sender) Queues() int {
 	return len(s.queues)
 }
 
+// IsMadeByReads reports whether a read creates a space of the program.
+func (p *Program) IsMadeByReads(space string) bool { return p.p.IsMadeByReads(space) }
+
 // DefaultLog is the log of a deployment that was given none.
 var DefaultLog = defaultLog
 

@@ -290,3 +290,17 @@ func TestMisuse_ATransactionThatIsKeptPanicsWithWords(t *testing.T) {
 		t.Errorf("the documents are %v", got)
 	}
 }
+
+// Each call of MadeByReads adds names to those before; without names, it is about all spaces.
+func TestMadeByReads_AddsSpacesToThoseBefore(t *testing.T) {
+	t.Parallel()
+	p := settle.NewProgram("shop").MadeByReads("hall").MadeByReads("shelf-*", "yard")
+	for space, want := range map[string]bool{"hall": true, "shelf-1": true, "yard": true, "hal": false, "shelf": false} {
+		if got := p.IsMadeByReads(space); got != want {
+			t.Errorf("a read creates %s: %v", space, got)
+		}
+	}
+	if !settle.NewProgram("shop").MadeByReads().IsMadeByReads("x") || settle.NewProgram("shop").IsMadeByReads("x") {
+		t.Error("without names it is not about all spaces, or about some without a call")
+	}
+}

@@ -215,10 +215,14 @@ func (p place[T]) prepare(w Writer, deletes bool) bool {
 	if p.form.chain == nil || len(rest) == 0 || p.storedVersion(w, to) == p.form.chain.Version() {
 		return true
 	}
-	v := w.Peek(p.doc, to...)
+	doc, at, own := upgrade.Target(w, p.doc, to)
+	if !own {
+		return true // the write itself is refused
+	}
+	v := w.Peek(doc, at...)
 	if v.IsAbsent() {
 		if !deletes {
-			w.Set(p.doc, model.Object(model.F(model.VersionKey, p.form.chain.Version())), to...)
+			w.Set(doc, model.Object(model.F(model.VersionKey, p.form.chain.Version())), at...)
 		}
 		return true
 	}
@@ -230,7 +234,7 @@ func (p place[T]) prepare(w Writer, deletes bool) bool {
 		w.Fail(err)
 		return false
 	}
-	w.Set(p.doc, v, to...)
+	w.Set(doc, v, at...)
 	return true
 }
 

@@ -2,9 +2,11 @@ package settle_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -328,5 +330,66 @@ func TestVersion_TestsWatchThePresentForm(t *testing.T) {
 	}
 	if got := rows.Last(); !reflect.DeepEqual(got, map[string]nameV3{"a": ann}) {
 		t.Errorf("rows were watched as %v", got)
+	}
+}
+
+// A write to a part goes where links lead, and so does the upgrade before it: the link stays, and there is one document.
+func TestVersion_AnUpgradeFollowsLinks(t *testing.T) {
+	t.Parallel()
+	type profile struct {
+		Name string `json:"name,omitzero"`
+		Seen int    `json:"seen"`
+	}
+	profiles := settle.NewCell[profile]("profile").Version(2, upgrade.From(1, func(p profile) (profile, error) { return profile{p.Name, 10}, nil }))
+	seen, see := settle.Field[int](profiles, "seen"), settle.NewTrigger("see")
+	p := settle.NewProgram("profiles")
+	see.Handle(p, func(tx *settle.Tx) error {
+		seen.Update(tx, func(n *int) { *n++ })
+		return nil
+	})
+	for stored, want := range map[string]string{`{"name":"Ann"}`: `{"$version":2,"name":"Ann","seen":11}`, "": `{"$version":2,"seen":1}`} {
+		w := settletest.New(t, p)
+		s := w.Space("a")
+		if stored != "" {
+			s.Set("base", json.RawMessage(stored))
+		}
+		s.Set("profile", model.Link{Doc: "middle"}.Value())
+		s.Set("middle", model.Link{Doc: "base"}.Value())
+		settletest.Send(s, see)
+		if l, is := s.Link("profile"); !is || l.Doc != "middle" || s.Get("base").String() != want {
+			t.Errorf("%q: the link is %v (%v), and behind it is %s, want %s", stored, l, is, s.Get("base"), want)
+		}
+	}
+	// A link to another space is refused, as it is without a version.
+	s := settletest.New(t, p).Space("a")
+	s.Set("profile", model.Link{Space: "b", Doc: "base"}.Value())
+	if rc := s.SendID("see", settle.ID("e1"), nil); rc.Outcome != model.Failed || !strings.Contains(rc.Error, "a space is changed by itself only") {
+		t.Errorf("a write to another space: %+v", rc)
+	}
+	if _, is := s.Link("profile"); !is {
+		t.Error("the link to another space is gone")
+	}
+}
+
+// A link in a document of another space that is upgraded leads to a document of that space.
+func TestVersion_ALinkInAnUpgradedDocumentStaysInItsSpace(t *testing.T) {
+	t.Parallel()
+	type profile struct {
+		Chief string `json:"chief"`
+	}
+	profiles := settle.NewCell[profile]("profile").Version(2, upgrade.Untyped(1, func(v settle.Value) (settle.Value, error) { return v, nil }))
+	read := settle.NewRequest[string, []string]("read")
+	p := settle.NewProgram("profiles")
+	read.Handle(p, func(tx *settle.Tx, in string) ([]string, error) {
+		return []string{settle.Field[string](profiles.In(in), "chief").Get(tx), settle.Field[string](profiles, "chief").Get(tx)}, nil
+	})
+	w := settletest.New(t, p)
+	for space, chief := range map[string]string{"a": "Ann", "b": "Bo"} {
+		s := w.Space(space)
+		s.Set("chief", chief)
+		s.Set("profile", model.Object(model.F("chief", model.Link{Doc: "chief"}.Value())))
+	}
+	if got := settletest.Call(w.Space("a"), read, "b"); !slices.Equal(got, []string{"Bo", "Ann"}) {
+		t.Errorf("the chiefs are %q", got)
 	}
 }

@@ -14,6 +14,9 @@ func TestIdempotencyKey_DoesNotChange(t *testing.T) {
 		{"settle", "hall", "charge", "order-17", "settle.hall.charge.order-17"},
 		{"settle", "hall", "charge", "hall/run-1/s:2", "settle.hall.charge.-key-5k76o8k0ouh48pqnq1td8lmv90"},
 		{long, long, long, "order-17", "-key-2vsjsanqu1oo5mv1j4gjjfe18c"},
+		{"settle", "hall", "charge", long[:45], "settle.hall.charge." + long[:45]}, // 64 characters
+		{"settle", "hall", "charge", long[:46], "-key-k7a89m020jmmqda6aa12sn5j0g"},
+		{"settle", long[:20], "charge", "hall/run-1/s:2", "-key-kesv7ns4013bgmog0fqk75hk18"}, // neither short nor a name
 	} {
 		if got := IdempotencyKey(c.deployment, c.space, c.action, c.key); got != c.want {
 			t.Errorf("the key of %q is %s, want %s", c.key, got, c.want)

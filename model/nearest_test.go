@@ -6,10 +6,11 @@ import (
 )
 
 func TestDidYouMean_NamesWhatIsSimilarEnough(t *testing.T) {
-	names := []string{"charge", "mail", "reserve-seat", "y"}
+	long := strings.Repeat("charge", 40) // is compared with no name: the comparison of two long ones takes long
+	names := []string{"charge", "mail", "reserve-seat", "y", strings.ToUpper(long)}
 	for name, want := range map[string]string{
 		"chrge": `; did you mean "charge"?`, "Charge": `; did you mean "charge"?`, "mial": "", "emai": "", "mai": `; did you mean "mail"?`,
-		"reserveseat": `; did you mean "reserve-seat"?`, "zzzzzz": "", "x": "", "": "", strings.Repeat("charge", 1_000): "",
+		"reserveseat": `; did you mean "reserve-seat"?`, "zzzzzz": "", "x": "", "": "", strings.Repeat("charge", 1_000): "", long: "",
 	} {
 		if got := DidYouMean(name, names); got != want {
 			t.Errorf("%.20s: %s, want %s", name, got, want)

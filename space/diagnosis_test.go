@@ -92,6 +92,14 @@ func TestDiagnosis_ANewVersionIsAnotherNode(t *testing.T) {
 
 // The validator can be switched on in a space at work, for one run in n, and off again.
 func TestCheckIdempotency_CanBeSwitchedOnForASample(t *testing.T) {
+	for checkRuns, without := range map[int]int{0: 0, 5: 4} { // any order: each on its own
+		checkSample(t, checkRuns, without)
+	}
+}
+
+// checkSample switches the check of a space on and off; without is how many of 20 runs Config.CheckRuns alone has repeated.
+func checkSample(t *testing.T, checkRuns, without int) {
+	t.Helper()
 	calls := 0
 	var reported []string
 	p := newProgram(t).set().compute("dice", func(tx *Tx) any {
@@ -99,7 +107,7 @@ func TestCheckIdempotency_CanBeSwitchedOnForASample(t *testing.T) {
 		return num(tx.Get("in"))*1000 + int64(calls)
 	})
 	w := newWorld(t)
-	h := w.owner("w1", p.Program)
+	h := w.owner("w1", p.Program, func(c *Config) { c.CheckRuns = checkRuns })
 	h.core.OnError(func(i ErrorInfo) {
 		if violation := (*IdempotencyError)(nil); errors.As(i.Err, &violation) {
 			reported = append(reported, i.Node)
@@ -116,11 +124,11 @@ func TestCheckIdempotency_CanBeSwitchedOnForASample(t *testing.T) {
 		}
 		return calls - (h.runs["dice"] - before), len(reported)
 	}
-	for i, step := range []struct{ sample, extra int }{{0, 0}, {5, 4}, {1, 20}, {0, 0}} {
+	for i, step := range []struct{ sample, extra int }{{0, without}, {5, 4}, {1, 20}, {0, without}} {
 		h.advance(1)
 		h.core.CheckSample(step.sample)
 		if extra, found := change(20); extra != step.extra || found != step.extra {
-			t.Errorf("step %d: of 20 runs %d were repeated and %d reported, want %d", i, extra, found, step.extra)
+			t.Errorf("CheckRuns %d, step %d: of 20 runs %d were repeated and %d reported, want %d", checkRuns, i, extra, found, step.extra)
 		}
 	}
 }

@@ -137,7 +137,10 @@ func TestWrite_NamesNoVersion(t *testing.T) {
 	p := newProgram(t).handle("set", func(tx *Tx, ev *model.Event) any {
 		key, _ := ev.Payload.AsString()
 		tx.Set("scores", 5, key)
-		tx.Set("scores", 6, "of", key)
+		return nil
+	}).handle("row", func(tx *Tx, ev *model.Event) any {
+		key, _ := ev.Payload.AsString()
+		tx.Set("scores", 6, "of", key) // as rows have it
 		return nil
 	}).handle("drop", func(tx *Tx, ev *model.Event) any {
 		tx.Delete("scores", model.VersionKey)
@@ -148,8 +151,10 @@ func TestWrite_NamesNoVersion(t *testing.T) {
 	w.send(home, "set", "e1", "ann")
 	w.send(home, "set", "e2", model.VersionKey)
 	w.send(home, "drop", "e3", nil)
+	w.send(home, "row", "e4", "ann")
+	w.send(home, "row", "e5", model.VersionKey)
 	h.run()
-	for event, want := range map[string]model.Outcome{"e1": model.Handled, "e2": model.Failed, "e3": model.Failed} { // any order: each on its own
+	for event, want := range map[string]model.Outcome{"e1": model.Handled, "e2": model.Failed, "e3": model.Failed, "e4": model.Handled, "e5": model.Failed} { // any order: each on its own
 		if rc := w.receipt(home, event); rc.Outcome != want || want == model.Failed && !strings.Contains(rc.Error, "reserved") {
 			t.Errorf("%s: %+v", event, rc)
 		}
@@ -194,5 +199,31 @@ func TestTask_WorkersAloneEndWhatTheyPerform(t *testing.T) {
 	h.run()
 	if state := TaskOf("k", h.core.Value("pay").At(PathOfTask("k"))).State; state != TaskDone {
 		t.Errorf("a worker has reported the end of the task, and it is %s", state)
+	}
+}
+
+// A refused event of a client ends no task, nor does one that is redriven from it, however often; that of a worker does, because no other event would.
+func TestTask_RefusedEventsOfClientsEndNone(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t).handle("start", func(tx *Tx, _ *model.Event) any { tx.StartTask("call", "k", 5); return nil })
+	if err := p.Action(&ActionSpec{Name: "call", External: true, Remote: &Remote{}}); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	w.send(home, "start", "e1", nil)
+	h.run()
+	forged, again := model.EventIDOf("alice", "forged"), model.RedriveID("forged")
+	for _, id := range []string{"forged", forged, again, model.RedriveID(forged), model.RedriveID(again), "done:1-k"} {
+		end := Completion{Key: "k", N: 1, Err: "give it back"}
+		w.publish(model.Event{Space: home, Stream: "call", ID: id, Payload: end.Value(), Invalid: "no rule allows it"})
+		h.run()
+		if rc := w.receipt(home, id); rc == nil || rc.Outcome != model.Refused {
+			t.Errorf("%s: %+v", id, rc)
+		}
+		task := TaskOf("k", h.core.Value("call").At(PathOfTask("k")))
+		if byWorker := id == "done:1-k"; (task.State == TaskPending) == byWorker || task.Unhandled != byWorker {
+			t.Errorf("after %s the task is %+v", id, task)
+		}
 	}
 }

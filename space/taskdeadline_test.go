@@ -26,6 +26,7 @@ func limited(t testing.TB, ended *[]string, mended *bool) *Program {
 		do("sooner", func(tx *Tx) { tx.StartTask(action, "k", 1, Deadline(3*time.Second)) })
 		do("later", func(tx *Tx) { tx.StartTask(action, "k", 1, Deadline(time.Hour)) })
 		do("wrong", func(tx *Tx) { tx.StartTask(action, "k", 1, Deadline(-time.Second)) })
+		do("zero", func(tx *Tx) { tx.StartTask(action, "k", 1, Deadline(0)) })
 		do("replace", func(tx *Tx) { tx.StartTask(action, "k", 2, Replace()) })
 		do("cancel", func(tx *Tx) { tx.CancelTask(action, "k") })
 		do("forget", func(tx *Tx) { tx.ForgetTask(action, "k") })
@@ -153,6 +154,95 @@ func TestDeadline_IsCancelledByAnyOtherEnd(t *testing.T) {
 	}
 }
 
+// A key may be any text: the timer, whose name is part of an id, has the name of the key.
+func TestDeadline_OfAKeyThatIsNoNameHasATimerWithAName(t *testing.T) {
+	t.Parallel()
+	key := strings.Repeat("card of ann/1, ", 10)
+	p := newProgram(t).handle("start", func(tx *Tx, _ *model.Event) any {
+		tx.StartTask("work", key, 1, Deadline(10*time.Second))
+		return nil
+	})
+	if err := p.Action(&ActionSpec{Name: "work", External: true, Remote: &Remote{}}); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	h := w.limits(p.Program, "w1", noon)
+	h.sends("start")
+	waits := h.core.Inspect().Lane().Later()
+	if len(waits) != 1 {
+		t.Fatalf("%v wait, receipts %v", waits, w.receipts(home))
+	}
+	if task, is := TaskOfTimer(waits[0].Timer); !is || task != "work."+model.NameOf(key) {
+		t.Errorf("the timer is %q", waits[0].Timer)
+	}
+	h.pass(10_000)
+	h.run()
+	if task := h.core.Tasks("work")[0]; task.Key != key || task.State != TaskFailed {
+		t.Errorf("%+v", task)
+	}
+}
+
+// The start that replaces a pending task has no deadline if it names none, and nothing is left of that of the task.
+func TestDeadline_OfATaskThatIsReplacedIsCancelled(t *testing.T) {
+	t.Parallel()
+	for _, apart := range []bool{false, true} {
+		p := newProgram(t).
+			handle("start", func(tx *Tx, _ *model.Event) any {
+				tx.StartTask("work", "k", 1, Deadline(10*time.Second))
+				return nil
+			}).
+			handle("replace", func(tx *Tx, _ *model.Event) any {
+				tx.StartTask("work", "k", 2, Replace())
+				return nil
+			})
+		if err := p.Action(&ActionSpec{Name: "work", Discard: apart, External: true, Remote: &Remote{}}); err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(t)
+		h := w.limits(p.Program, "w1", noon)
+		h.sends("start", "replace")
+		if waits := h.core.Inspect().Lane().Later(); len(waits) > 0 {
+			t.Errorf("apart %v: %v wait", apart, waits)
+		}
+		h.pass(20_000)
+		h.run()
+		if list := h.pending("work"); len(list) != 1 || list[0].N != 2 || list[0].Until != 0 {
+			t.Errorf("apart %v: %+v", apart, h.core.Tasks("work"))
+		}
+	}
+}
+
+// The deadline of an earlier start, which an earlier version has not cancelled with its task, does not end the task of the next start.
+func TestDeadline_OfAnEarlierStartEndsNoLaterOne(t *testing.T) {
+	t.Parallel()
+	limit := []TaskOption{Deadline(10 * time.Second)}
+	p := newProgram(t).handle("start", func(tx *Tx, _ *model.Event) any {
+		tx.StartTask("work", "k", 1, limit...)
+		return nil
+	})
+	if err := p.Action(&ActionSpec{Name: "work", External: true, Remote: &Remote{}}); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	h := w.limits(p.Program, "w1", noon)
+	h.sends("start")
+	w.put(home, model.Write{Doc: "work", Path: model.Path{"tasks", "k", "until"}, Delete: true})
+	h = w.limits(p.Program, "w2", noon)
+	c := Completion{Key: "k", Err: "no"}
+	w.send(home, "work", "failed", c.Value())
+	h.run()
+	limit = nil
+	h.sends("start")
+	if len(h.core.Inspect().Lane().Later()) != 1 {
+		t.Fatal("the timer of the first start is gone")
+	}
+	h.pass(20_000)
+	h.run()
+	if list := h.pending("work"); len(list) != 1 || list[0].N != 2 || len(h.core.Inspect().Lane().Later()) > 0 {
+		t.Errorf("%+v", h.core.Tasks("work"))
+	}
+}
+
 // Of the limit of the action and that of a start the sooner one counts. One that is not positive fails the transaction.
 func TestDeadline_TheSoonerOfTwoCounts(t *testing.T) {
 	t.Parallel()
@@ -160,8 +250,8 @@ func TestDeadline_TheSoonerOfTwoCounts(t *testing.T) {
 	mended := true
 	w := newWorld(t)
 	h := w.limits(limited(t, &ended, &mended), "w1", noon)
-	h.sends("wrong-work", "sooner-work", "later-call")
-	if got := w.receipts(home)[0]; got != "wrong-work0 failed" {
+	h.sends("wrong-work", "zero-work", "sooner-work", "later-call")
+	if got := w.receipts(home)[:2]; !slices.Equal(got, []string{"wrong-work0 failed", "zero-work1 failed"}) {
 		t.Error(got)
 	}
 	if a, b := h.pending("work")[0].Until, h.pending("call")[0].Until; a != noon+3_000 || b != noon+10_000 {
@@ -253,6 +343,39 @@ func TestDeadline_ATaskWhoseDeadlineIsCancelledGoesOn(t *testing.T) {
 	}
 	c := Completion{Key: "k", Out: model.Int(7)}
 	w.send(home, "work", "done", c.Value())
+	h.run()
+	if !slices.Equal(ended, []string{"k done 7"}) {
+		t.Errorf("ended %q", ended)
+	}
+}
+
+// An operator can cancel the event with which a worker reports an end: no other event would, so the task has ended, and its deadline with it.
+func TestDeadline_ATaskWhoseReportedEndIsCancelledHasEnded(t *testing.T) {
+	t.Parallel()
+	var ended []string
+	mended := true
+	w := newWorld(t)
+	h := w.limits(limited(t, &ended, &mended), "w1", noon)
+	h.sends("start-work")
+	operator := w.attached("operator", newProgram(t).Program, func(c *Config) { c.WithoutEvents = true })
+	if _, err := operator.core.Transact("cancel", func(tx *Tx) error {
+		tx.Set(CancelDoc, CancelMark("no", 0), CancelKey("work", "done:1-k"))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	operator.run()
+	h.integrate()
+	c := Completion{Key: "k", N: 1, Out: model.Int(7)}
+	w.publish(model.Event{Space: home, Stream: "work", ID: "done:1-k", Payload: c.Value()})
+	h.run()
+	if rc := w.receipt(home, "done:1-k"); rc == nil || rc.Outcome != model.Cancelled {
+		t.Errorf("the receipt is %+v", rc)
+	}
+	if task := h.core.Tasks("work")[0]; task.State != TaskFailed || !task.Unhandled || task.Until != 0 || len(h.core.Inspect().Lane().Later()) > 0 {
+		t.Errorf("%+v, %v wait", task, h.core.Inspect().Lane().Later())
+	}
+	w.send(home, "work", model.RedriveID("done:1-k"), c.Value())
 	h.run()
 	if !slices.Equal(ended, []string{"k done 7"}) {
 		t.Errorf("ended %q", ended)

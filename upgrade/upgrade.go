@@ -155,3 +155,28 @@ func without(v model.Value) model.Value {
 	v, _ = v.Delete(model.Path{model.VersionKey}) // it is there
 	return v
 }
+
+// Links are the documents of a space.
+type Links interface {
+	Space() string
+	Link(doc string, path ...string) (model.Link, bool)
+}
+
+// maxLinks bounds the links to a document. Reads refuse more than that.
+const maxLinks = 32
+
+// Target returns the place whose version a write to a part of a place concerns: like the write, it follows links. It returns false if they lead to
+// another space.
+func Target(in Links, doc string, at model.Path) (string, model.Path, bool) {
+	for range maxLinks {
+		l, is := in.Link(doc, at...)
+		switch {
+		case !is:
+			return doc, at, true
+		case l.Space != "" && l.Space != in.Space():
+			return doc, at, false
+		}
+		doc, at = l.Doc, l.Path
+	}
+	return doc, at, false
+}

@@ -124,11 +124,11 @@ func TestStamp(t *testing.T) {
 }
 
 func TestNew_RefusesGaps(t *testing.T) {
-	a, b := upgrade.From(1, toTwo), upgrade.From(2, toThree)
+	zero, a, b := upgrade.From(0, toTwo), upgrade.From(1, toTwo), upgrade.From(2, toThree)
 	for _, c := range []struct {
 		version int
 		steps   []upgrade.Step
-	}{{1, nil}, {0, nil}, {model.MaxVersion + 1, nil}, {3, []upgrade.Step{a}}, {3, []upgrade.Step{b, a}}, {2, []upgrade.Step{a, b}}, {2, []upgrade.Step{b}}, {4, []upgrade.Step{a, b}}} {
+	}{{1, nil}, {0, nil}, {model.MaxVersion + 1, nil}, {3, []upgrade.Step{a}}, {3, []upgrade.Step{b, a}}, {2, []upgrade.Step{a, b}}, {2, []upgrade.Step{zero, a}}, {2, []upgrade.Step{b}}, {4, []upgrade.Step{a, b}}} {
 		if _, err := upgrade.New(c.version, c.steps...); err == nil || !strings.Contains(err.Error(), fmt.Sprint("version ", c.version)) {
 			t.Errorf("version %d with %d steps: %v", c.version, len(c.steps), err)
 		}

@@ -30,6 +30,7 @@ handle("see", see)
 handle("touch", touch)
 handle("drop", lambda e: person.delete("names"))
 handle("names", lambda e: person.names)
+handle("keys", lambda e: person.keys() if person.exists() else "none")
 compute("first", lambda: person.names[0])
 compute("there", lambda: doc("person", space = "test", version = 3, upgrades = [split, listed]).names)
 compute("row", lambda: {k: row.names[1] for k, row in team.items()})
@@ -54,6 +55,7 @@ def stored3():
 def reads():
     expect("first", "Ann")
     equal(send("names"), ["Ann", "Lee"])
+    equal(send("keys"), ["names", "seen"])
     expect("row", {"a": "Lee", "b": "Ray"})
     expect("all", {"a": ann, "b": {"names": ["Bo", "Ray"], "seen": 0}})
     expect("there", ["Ann", "Lee"])
@@ -86,6 +88,11 @@ def test_a_part_is_deleted():
     send("drop")
     expect("person", {"seen": 0, "$version": 3})
 
+def test_a_part_of_nothing_is_deleted():
+    send("drop")
+    expect("person", None)
+    equal(send("keys"), "none")
+
 def test_all_is_written():
     stored1()
     send("touch")
@@ -103,13 +110,69 @@ func TestForms_OlderDocumentsAreUpgraded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(results) != 8 {
-		t.Errorf("%d tests ran, want 8", len(results))
+	if len(results) != 9 {
+		t.Errorf("%d tests ran, want 9", len(results))
 	}
 	for _, r := range results {
 		if r.Err != nil {
 			t.Errorf("%s: %v", r.Name, r.Err)
 		}
+	}
+}
+
+const peopleElsewhere = `
+def split(old):
+    names = old.name.split(" ")
+    return {"first": names[0], "chief": old.chief}
+
+def listed(old):
+    return {"names": [old.first], "chief": old.chief}
+
+def there(version, upgrades):
+    return doc("person", space = "there", version = version, upgrades = upgrades)
+
+person = cell("person")
+chief = cell("chief")
+
+def store(e):
+    person.set({"name": "Ann Lee", "chief": link(chief)})
+    chief.set(e)
+
+handle("store", store)
+handle("both", lambda e: [there(2, [split]).first, there(3, [split, listed]).names, there(2, [split]).first])
+handle("chief", lambda e: there(2, [split]).chief)
+compute("twice", lambda: [there(2, [split]).first, there(3, [split, listed]).names])
+`
+
+// A program may read a document of another space in two versions, and a link in one leads to where it leads in that space.
+func TestForms_DocumentsOfOtherSpacesAreReadInTheVersionThatIsNamed(t *testing.T) {
+	results, err := RunTests(context.Background(), source(peopleElsewhere, "people_test.star", `
+def test_it():
+    send("store", "Bo", space = "there")
+    send("store", "Cy")
+    equal(send("both"), ["Ann", ["Ann"], "Ann"])
+    equal(send("chief"), "Bo")
+    expect("twice", ["Ann", ["Ann"]])
+`), "people_test.star", TestOptions{Engine: testEngine})
+	if err != nil || len(results) != 1 || results[0].Err != nil {
+		t.Errorf("%v %+v", err, results)
+	}
+}
+
+// The keys of an upgraded document may follow from all of what is stored.
+func TestForms_KeysDependOnAllThatIsUpgraded(t *testing.T) {
+	src := source(`flags = cell("flags", version = 2, upgrades = [lambda old: {name: True for name in old.names}])
+compute("keys", lambda: flags.keys())
+`, "flags_test.star", `
+def test_it():
+    cell("flags", version = 1).set({"names": ["a"]})
+    expect("keys", ["a"])
+    cell("flags", version = 1).names.set(["b"])
+    expect("keys", ["b"])
+`)
+	results, err := RunTests(context.Background(), src, "flags_test.star", TestOptions{Engine: testEngine})
+	if err != nil || len(results) != 1 || results[0].Err != nil {
+		t.Errorf("%v %+v", err, results)
 	}
 }
 
@@ -202,5 +265,47 @@ handle("drop", lambda e: scores.delete(e))
 	}
 	if rc := s.send("drop", "$version"); rc.Outcome != model.Failed {
 		t.Errorf("%s %s", rc.Outcome, rc.Error)
+	}
+}
+
+// A write to a part goes where links lead, and so does the upgrade before it: the link stays, and there is one document.
+func TestForms_AnUpgradeFollowsLinks(t *testing.T) {
+	src := source(`person = cell("person", version = 2, upgrades = [lambda old: {"first": old.name, "seen": 0}])
+base = cell("base", version = 2, upgrades = [lambda old: {"first": old.name, "seen": 0}])
+
+def see(e):
+    person.seen += 1
+
+def name(e):
+    person.first = e
+
+handle("see", see)
+handle("name", name)
+`, "x_test.star", `
+def point(at):
+    cell("person", version = 1).set(link(cell(at, version = 1)))
+
+def test_here():
+    cell("base", version = 1).set({"name": "Ann"})
+    point("base")
+    send("see")
+    expect("base", {"first": "Ann", "seen": 1, "$version": 2})
+    send("see")
+    expect("person", {"first": "Ann", "seen": 2, "$version": 2})
+    expect("base", {"first": "Ann", "seen": 2, "$version": 2})
+
+def test_nothing_is_there():
+    point("base")
+    send("name", "Bo")
+    expect("base", {"first": "Bo", "$version": 2})
+`)
+	results, err := RunTests(context.Background(), src, "x_test.star", TestOptions{Engine: testEngine})
+	if err != nil || len(results) != 2 {
+		t.Fatalf("%v %+v", err, results)
+	}
+	for _, r := range results {
+		if r.Err != nil {
+			t.Errorf("%s: %v", r.Name, r.Err)
+		}
 	}
 }

@@ -122,6 +122,15 @@ func (d *testDocs) StoredVersion(in, doc string, path ...string) int {
 // Peek is Get.
 func (d *testDocs) Peek(doc string, path ...string) model.Value { return d.Get(doc, path...) }
 
+// Link reads a link itself.
+func (d *testDocs) Link(doc string, path ...string) (l model.Link, is bool) {
+	d.read(d.name, func(tx *space.Tx) model.Value {
+		l, is = tx.Link(doc, path...)
+		return model.Value{}
+	})
+	return l, is
+}
+
 // GetFrom reads a document of another space in that space.
 func (d *testDocs) GetFrom(in, doc string, path ...string) model.Value {
 	return d.read(in, func(tx *space.Tx) model.Value { return tx.Get(doc, path...) })

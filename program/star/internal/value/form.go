@@ -57,6 +57,7 @@ func (c *Current) upgrade(f starlark.Value, v model.Value) (model.Value, error) 
 
 // upgraded is a value that a run has upgraded.
 type upgraded struct {
+	form       *Form // a program may read a document of another space in several
 	space, doc string
 	path       string
 	stored, is model.Value
@@ -163,18 +164,18 @@ func (x *Place) rows(tx Documents, how way) model.Value {
 	return v
 }
 
-// upgrade returns a value that is stored at a path in its present form. A run upgrades each value once.
+// upgrade returns a value that is stored at a path in its present form. A run upgrades each value once to a form.
 func (x *Place) upgrade(at model.Path, v model.Value) (model.Value, error) {
 	run := x.Cur.Run
 	key := at.String()
 	for i := range run.upgraded {
-		if u := &run.upgraded[i]; u.space == x.Space && u.doc == x.Doc && u.path == key && model.Equal(u.stored, v) {
+		if u := &run.upgraded[i]; u.space == x.Space && u.doc == x.Doc && u.path == key && u.form.Equal(x.Form) && model.Equal(u.stored, v) {
 			return u.is, nil
 		}
 	}
 	up, err := x.Form.Chain.Upgrade(&Place{Space: x.Space, Doc: x.Doc, Path: at}, v)
 	if err == nil && len(run.upgraded) < maxUpgraded {
-		run.upgraded = append(run.upgraded, upgraded{x.Space, x.Doc, key, v, up})
+		run.upgraded = append(run.upgraded, upgraded{x.Form, x.Space, x.Doc, key, v, up})
 	}
 	return up, err
 }
@@ -241,10 +242,14 @@ func (x *Place) prepare(tx Documents, deletes bool) error {
 	if x.Form == nil || len(rest) == 0 || tx.StoredVersion("", x.Doc, to...) == x.Form.Chain.Version() {
 		return nil
 	}
-	v := tx.Peek(x.Doc, to...)
+	doc, at, own := upgrade.Target(tx, x.Doc, to)
+	if !own {
+		return nil // the write itself is refused
+	}
+	v := tx.Peek(doc, at...)
 	if v.IsAbsent() {
 		if !deletes {
-			tx.Set(x.Doc, model.Object(model.F(model.VersionKey, x.Form.Chain.Version())), to...)
+			tx.Set(doc, model.Object(model.F(model.VersionKey, x.Form.Chain.Version())), at...)
 		}
 		return tx.Err()
 	}
@@ -255,6 +260,6 @@ func (x *Place) prepare(tx Documents, deletes bool) error {
 	if err != nil {
 		return err
 	}
-	tx.Set(x.Doc, v, to...)
+	tx.Set(doc, v, at...)
 	return tx.Err()
 }

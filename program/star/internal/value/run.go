@@ -35,6 +35,7 @@ type Documents interface {
 	GetShallow(doc string, path ...string) model.Value
 	GetFrom(space, doc string, path ...string) model.Value
 	Peek(doc string, path ...string) model.Value
+	Link(doc string, path ...string) (model.Link, bool)
 	Set(doc string, v any, path ...string)
 	Delete(doc string, path ...string)
 	Declares(doc string, path ...string) bool
