@@ -69,6 +69,7 @@ type actor struct {
 	depth      int
 	via        string
 	order      []string // the nodes that have run in the last pass, as their runs began
+	steps      []string // likewise, with the events at each attempt
 }
 
 // answered is the log's answer to an append; seq is 0 for a refusal.
