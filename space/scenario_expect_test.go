@@ -22,6 +22,7 @@ func init() {
 // expectations are what the lines of expect may ask of a runtime: the value of something with a name.
 var expectations = map[string]func(a *actor, name string) (string, error){
 	"runs":   ofNode(func(n NodeState) string { return strconv.FormatUint(n.Runs, 10) }),
+	"causes": ofNode(func(n NodeState) string { return names(n.Causes) }),
 	"kind":   ofNode(func(n NodeState) string { return n.Kind.String() }),
 	"reads":  ofNode(func(n NodeState) string { return names(n.Reads) }),
 	"maker":  ofNode(func(n NodeState) string { return cmp.Or(n.Parent, "none") }),
@@ -31,6 +32,19 @@ var expectations = map[string]func(a *actor, name string) (string, error){
 			return n.status.String(), nil
 		}
 		return "gone", nil
+	},
+	"children": func(a *actor, name string) (string, error) {
+		n := a.core.graph.byID[name]
+		if n == nil {
+			return "", fmt.Errorf("there is no node %q", name)
+		}
+		var ids []string
+		if n.more != nil {
+			for _, c := range n.more.children {
+				ids = append(ids, c.id())
+			}
+		}
+		return names(ids), nil
 	},
 	"live readers": func(a *actor, name string) (string, error) {
 		n := a.core.graph.byID[name]
@@ -58,6 +72,16 @@ var expectations = map[string]func(a *actor, name string) (string, error){
 	"end": func(a *actor, name string) (string, error) {
 		for _, rc := range a.receiptsOf(name) {
 			return ending(rc), nil
+		}
+		return "none", nil
+	},
+	"by": func(a *actor, name string) (string, error) {
+		for _, e := range a.logs[a.cfg.Space] {
+			for _, tx := range a.commit(e).Txs {
+				if tx.Receipt != nil && tx.Receipt.Event == name {
+					return tx.By, nil
+				}
+			}
 		}
 		return "none", nil
 	},
@@ -197,10 +221,14 @@ func TestScenarios_ExpectRefusesWhatIsNotSo(t *testing.T) {
 		{"runs of totall is 1", `runs of totall is 1: there is no node "totall"`},
 		{"order of runs is total observe:total", "order of runs is total observe:total: it is observe:total total"},
 		{"order of passes is total", "order of passes is total: it is: order of runs is NODE NODE..., in the last pass, of steps with its attempts, or of events or sends in the log"},
-		{"runs are 1", `"runs are 1" is not of the form WHAT of NAME is VALUE, where WHAT is one of demand, end, idle, kind, live readers, maker, number, order, outcome, reads, receipts, runs, status, value, wake`},
-		{"live readers of total is 1; end of e1 is none; receipts of e1 is 0; idle of s is true; wake of s is none; number of attempts is 0; number of iterations is 1", ""},
+		{"runs are 1", `"runs are 1" is not of the form WHAT of NAME is VALUE, where WHAT is one of by, causes, children, demand, end, idle, kind, live readers, maker, number, order, outcome, reads, receipts, runs, status, value, wake`},
+		{"live readers of total is 1; children of total is nothing; causes of total is nothing; by of e1 is none; end of e1 is none; receipts of e1 is 0; idle of s is true; wake of s is none; number of attempts is 0; number of iterations is 1", ""},
 		{"order of steps is observe:total total; order of events is none; order of sends is none", ""},
 		{"live readers of total is 2", "live readers of total is 2: it is 1"},
+		{"children of total is low", "children of total is low: it is nothing"},
+		{"children of totall is low", `children of totall is low: there is no node "totall"`},
+		{"causes of total is a", "causes of total is a: it is nothing"},
+		{"by of e1 is handle add", "by of e1 is handle add: it is none"},
 		{"live readers of totall is 1", `live readers of totall is 1: there is no node "totall"`},
 		{"idle of s is false", "idle of s is false: it is true"},
 		{"idle of t is true", "idle of t is true: this is space s"},
