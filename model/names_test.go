@@ -121,6 +121,22 @@ func TestO03_MintedIDsDependOnAllTheirParts(t *testing.T) {
 	})
 }
 
+// No part of a minted id can extend into the next: the parts of each pair are the same digits and letters, cut at other places.
+func TestO04_MintedIDsAreCutAtOnePlace(t *testing.T) {
+	for _, c := range []struct {
+		a, b TxID
+		i, k int
+	}{
+		{TxID{Space: "cart", Epoch: 1, N: 1}, TxID{Space: "cart", Epoch: 1, N: 11}, 12, 2},
+		{TxID{Space: "cart", Epoch: 1, N: 11}, TxID{Space: "cart", Epoch: 11, N: 1}, 0, 0},
+		{TxID{Space: "cart", Epoch: 11, N: 1}, TxID{Space: "cart1", Epoch: 1, N: 1}, 0, 0},
+	} {
+		if c.a.Event(c.i) == c.b.Event(c.k) {
+			t.Errorf("%v, %d and %v, %d have one id, %s", c.a, c.i, c.b, c.k, c.a.Event(c.i))
+		}
+	}
+}
+
 // A minted id is valid in a lane, and identifies its origin.
 func TestOriginOf_IsTheInverseOfEvent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
