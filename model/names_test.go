@@ -95,18 +95,46 @@ func TestO04_ClientIDsContainNoDelimiter(t *testing.T) {
 // transaction or the number of the send differs.
 func TestO03_MintedIDsDependOnAllTheirParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		few := rapid.Custom(func(t *rapid.T) TxID { // so that some are equal
+		few := rapid.Custom(func(t *rapid.T) TxID {
 			return TxID{
 				Space: rapid.SampledFrom([]string{"a", "a1", "a-1", "1"}).Draw(t, "space"),
 				Epoch: rapid.Uint64Range(0, 12).Draw(t, "epoch"), N: rapid.Uint64Range(0, 12).Draw(t, "n"),
 			}
 		})
-		a, b := few.Draw(t, "a"), few.Draw(t, "b")
-		i, k := rapid.IntRange(0, 12).Draw(t, "i"), rapid.IntRange(0, 12).Draw(t, "k")
+		a, i := few.Draw(t, "a"), rapid.IntRange(0, 12).Draw(t, "i")
+		b, k, other := a, i, few.Draw(t, "other")
+		for _, part := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"space", "epoch", "n", "k"}), rapid.ID).Draw(t, "differ") {
+			switch part {
+			case "space":
+				b.Space = other.Space
+			case "epoch":
+				b.Epoch = other.Epoch
+			case "n":
+				b.N = other.N
+			default:
+				k = rapid.IntRange(0, 12).Draw(t, "k")
+			}
+		}
 		if same := a == b && i == k; same != (a.Event(i) == b.Event(k)) {
 			t.Fatalf("%v, %d and %v, %d: ids %s and %s", a, i, b, k, a.Event(i), b.Event(k))
 		}
 	})
+}
+
+// No part of a minted id can extend into the next: the parts of each pair are the same digits and letters, cut at other places.
+func TestO04_MintedIDsAreCutAtOnePlace(t *testing.T) {
+	for _, c := range []struct {
+		a, b TxID
+		i, k int
+	}{
+		{TxID{Space: "cart", Epoch: 1, N: 1}, TxID{Space: "cart", Epoch: 1, N: 11}, 12, 2},
+		{TxID{Space: "cart", Epoch: 1, N: 11}, TxID{Space: "cart", Epoch: 11, N: 1}, 0, 0},
+		{TxID{Space: "cart", Epoch: 11, N: 1}, TxID{Space: "cart1", Epoch: 1, N: 1}, 0, 0},
+	} {
+		if c.a.Event(c.i) == c.b.Event(c.k) {
+			t.Errorf("%v, %d and %v, %d have one id, %s", c.a, c.i, c.b, c.k, c.a.Event(c.i))
+		}
+	}
 }
 
 // A minted id is valid in a lane, and identifies its origin.

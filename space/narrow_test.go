@@ -52,7 +52,7 @@ func TestNarrow_AReplacedDocumentLogsWhatDiffers(t *testing.T) {
 	}
 }
 
-// Whatever a handler sets in place of whatever document: who applies the writes of the log has what the space has, and the log is not larger than the
+// Whatever a handler sets in place of whatever document: a follower that applies the writes of the log has what the space has, and the log is not larger than the
 // documents that were set.
 func TestNarrow_PropertyTheLogHasTheDocument(tt *testing.T) {
 	rapid.Check(tt, func(t *rapid.T) {

@@ -10,7 +10,6 @@ import (
 // Further expectations: the causes and gates of nodes, what effects have seen, and the state of a space.
 func init() {
 	maps.Copy(expectations, map[string]func(a *actor, name string) (string, error){
-		"causes":   ofNode(func(n NodeState) string { return names(n.Causes) }),
 		"debounce": ofGates(func(g GateSpec) string { return g.Debounce.String() }),
 		"throttle": ofGates(func(g GateSpec) string { return g.Throttle.String() }),
 		"seen": func(a *actor, name string) (string, error) {

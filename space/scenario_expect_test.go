@@ -23,6 +23,7 @@ func init() {
 // expectations are what the lines of expect may ask of a runtime: the value of something with a name.
 var expectations = map[string]func(a *actor, name string) (string, error){
 	"runs":   ofNode(func(n NodeState) string { return strconv.FormatUint(n.Runs, 10) }),
+	"causes": ofNode(func(n NodeState) string { return names(n.Causes) }),
 	"kind":   ofNode(func(n NodeState) string { return n.Kind.String() }),
 	"reads":  ofNode(func(n NodeState) string { return names(n.Reads) }),
 	"maker":  ofNode(func(n NodeState) string { return cmp.Or(n.Parent, "none") }),
@@ -33,11 +34,34 @@ var expectations = map[string]func(a *actor, name string) (string, error){
 		}
 		return "gone", nil
 	},
-	"order": func(a *actor, name string) (string, error) {
-		if name != "runs" {
-			return "", errors.New("it is: order of runs is NODE NODE..., in the last pass")
+	"children": func(a *actor, name string) (string, error) {
+		n := a.core.graph.byID[name]
+		if n == nil {
+			return "", fmt.Errorf("there is no node %q", name)
 		}
-		return strings.Join(a.order, " "), nil
+		var ids []string
+		if n.more != nil {
+			for _, c := range n.more.children {
+				ids = append(ids, c.id())
+			}
+		}
+		return names(ids), nil
+	},
+	"live readers": func(a *actor, name string) (string, error) {
+		n := a.core.graph.byID[name]
+		if n == nil {
+			return "", fmt.Errorf("there is no node %q", name)
+		}
+		refs := int32(0)
+		n.eachSurface(true, func(s *surface) { refs += s.refs })
+		return strconv.Itoa(int(refs)), nil
+	},
+	"order": func(a *actor, name string) (string, error) {
+		find := orders[name]
+		if find == nil {
+			return "", errors.New("it is: order of runs is NODE NODE..., in the last pass, of steps with its attempts, or of events or sends in the log")
+		}
+		return cmp.Or(strings.Join(find(a), " "), "none"), nil
 	},
 	"gate": func(a *actor, name string) (string, error) {
 		return ofNode(func(n NodeState) string {
@@ -60,7 +84,63 @@ var expectations = map[string]func(a *actor, name string) (string, error){
 		}
 		return show(list[0].Result)
 	}),
+	"end": ofEvent(func(list []*model.Receipt) string {
+		if len(list) == 0 {
+			return "none"
+		}
+		return ending(list[0])
+	}),
 	"receipts": ofEvent(func(list []*model.Receipt) string { return strconv.Itoa(len(list)) }),
+	"by": func(a *actor, name string) (string, error) {
+		for _, e := range a.logs[a.cfg.Space] {
+			for _, tx := range a.commit(e).Txs {
+				if tx.Receipt != nil && tx.Receipt.Event == name {
+					return tx.By, nil
+				}
+			}
+		}
+		return "none", nil
+	},
+	"number": func(a *actor, name string) (string, error) {
+		find := numbers[name]
+		if find == nil {
+			return "", fmt.Errorf("it is: number of NAME is N, where NAME is one of %s", names(sortedKeys(numbers)))
+		}
+		return strconv.FormatUint(find(a.core.Stats(), a), 10), nil
+	},
+}
+
+// orders are the lists that a line of expect may ask for.
+var orders = map[string]func(a *actor) []string{
+	"runs":  func(a *actor) []string { return a.order },
+	"steps": func(a *actor) []string { return a.steps },
+	"events": func(a *actor) (ids []string) {
+		for _, rc := range a.allReceipts(a.cfg.Space) {
+			ids = append(ids, rc.Event)
+		}
+		return ids
+	},
+	"sends": func(a *actor) (ids []string) {
+		for _, e := range a.logs[a.cfg.Space] {
+			for _, tx := range a.commit(e).Txs {
+				for _, send := range tx.Sends {
+					ids = append(ids, send.ID)
+				}
+			}
+		}
+		return ids
+	},
+}
+
+// numbers are the counters that a line of expect may ask for.
+var numbers = map[string]func(st Stats, a *actor) uint64{
+	"attempts":        func(st Stats, _ *actor) uint64 { return st.Attempts },
+	"parks":           func(st Stats, _ *actor) uint64 { return st.Parked },
+	"refused appends": func(st Stats, _ *actor) uint64 { return st.Refused },
+	"outside writes":  func(st Stats, _ *actor) uint64 { return st.OutsideWrites },
+	"node errors":     func(st Stats, _ *actor) uint64 { return st.NodeErrors },
+	"reports":         func(_ Stats, a *actor) uint64 { return uint64(len(a.errors)) },
+	"iterations":      func(_ Stats, a *actor) uint64 { return uint64(a.iterations) },
 }
 
 // printing are the commands that expect may execute: line of COMMAND is LINE. The runtime or
@@ -207,11 +287,27 @@ func TestScenarios_ExpectRefusesWhatIsNotSo(t *testing.T) {
 		{"outcome of e1 is handled", "outcome of e1 is handled: it is none"},
 		{"runs of totall is 1", `runs of totall is 1: there is no node "totall"`},
 		{"order of runs is total observe:total", "order of runs is total observe:total: it is observe:total total"},
-		{"order of passes is total", "order of passes is total: it is: order of runs is NODE NODE..., in the last pass"},
 		{"debounce of totall is 0s", `debounce of totall is 0s: there is no node "totall"`},
 		{"seen of observe:total is 1", "seen of observe:total is 1: it is 0"},
 		{"idle of t is true", "idle of t is true: the runtime has space s"},
 		{"runs are 1", `"runs are 1" is not of the form WHAT of NAME is VALUE, where WHAT is one of ` + names(asked())},
+		{"order of passes is total", "order of passes is total: it is: order of runs is NODE NODE..., in the last pass, of steps with its attempts, or of events or sends in the log"},
+		{"live readers of total is 1; children of total is nothing; causes of total is nothing; by of e1 is none; end of e1 is none; receipts of e1 is 0; idle of s is true; wake of s is none; number of attempts is 0; number of iterations is 1", ""},
+		{"order of steps is observe:total total; order of events is none; order of sends is none", ""},
+		{"live readers of total is 2", "live readers of total is 2: it is 1"},
+		{"children of total is low", "children of total is low: it is nothing"},
+		{"children of totall is low", `children of totall is low: there is no node "totall"`},
+		{"causes of total is a", "causes of total is a: it is nothing"},
+		{"by of e1 is handle add", "by of e1 is handle add: it is none"},
+		{"live readers of totall is 1", `live readers of totall is 1: there is no node "totall"`},
+		{"idle of s is false", "idle of s is false: it is true"},
+		{"wake of s is 1s", "wake of s is 1s: it is none"},
+		{"end of e1 is handled", "end of e1 is handled: it is none"},
+		{"order of steps is total", "order of steps is total: it is observe:total total"},
+		{"order of events is e1", "order of events is e1: it is none"},
+		{"order of sends is s:1:1:0", "order of sends is s:1:1:0: it is none"},
+		{"number of attempts is 1", "number of attempts is 1: it is 0"},
+		{"number of tries is 1", "number of tries is 1: it is: number of NAME is N, where NAME is one of attempts, iterations, node errors, outside writes, parks, refused appends, reports"},
 	} {
 		err := s.do("expect r1.s : " + c.line)
 		if err == nil {

@@ -133,7 +133,7 @@ func times(n int) string {
 // pass begins the minutes of a pass when the first thing happens in it.
 func (a *actor) pass() {
 	if !a.inPass {
-		a.inPass, a.iterations, a.depth, a.order = true, 0, 0, nil
+		a.inPass, a.iterations, a.depth, a.order, a.steps = true, 0, 0, nil, nil
 		a.passes++
 		a.tell(a, 1, "pass %d", a.passes)
 	}
@@ -146,6 +146,7 @@ func (a *actor) iteration(n int) {
 func (a *actor) handleStart(ev *model.Event) model.Trace {
 	a.pass()
 	a.tell(a, 2, "handle %s on %s", ev.ID, ev.Stream)
+	a.steps = append(a.steps, ev.ID)
 	return ev.Trace
 }
 
@@ -187,7 +188,7 @@ func (a *actor) runStart(i RunInfo) {
 		why = "never ran"
 	}
 	a.tell(a, 2+a.depth, "run %s (%s)", i.Node, why)
-	a.order = append(a.order, i.Node)
+	a.order, a.steps = append(a.order, i.Node), append(a.steps, i.Node)
 	a.reasons[i.Node] = slices.Clone(i.Causes)
 	a.depth++
 }

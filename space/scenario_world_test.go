@@ -69,6 +69,7 @@ type actor struct {
 	depth      int
 	via        string
 	order      []string            // the nodes that have run in the last pass, as their runs began
+	steps      []string            // likewise, with the events at each attempt
 	saw        map[string]string   // what the latest runs of effects have seen
 	reasons    map[string][]string // the causes of the latest runs
 }
