@@ -1,12 +1,6 @@
 package worker
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"io"
-	"os"
-	"sync"
-
 	"github.com/go-json-experiment/json"
 
 	"github.com/settlehq/settle/model"
@@ -68,22 +62,3 @@ func observations(st model.SpaceState, build string) []space.Observation {
 	}
 	return out
 }
-
-// executable identifies this program by the hash of its file. It is "", and
-// nodes without a version are not observed, if the file cannot be read.
-var executable = sync.OnceValue(func() string {
-	path, err := os.Executable()
-	if err != nil {
-		return ""
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = f.Close() }()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return ""
-	}
-	return "exe:" + hex.EncodeToString(h.Sum(nil)[:16])
-})
