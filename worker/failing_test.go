@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,4 +62,61 @@ func TestFailing_ActionsAreReportedWithTheLastError(t *testing.T) {
 		w.eventuallyTask("s", "well", space.TaskDone)
 		failing("s work never: 1 attempts, 1 given up, handled true: no such card")
 	})
+}
+
+// A task that its deadline has ended is given up, and not tried again: with and without a function for the ends. One that
+// was cancelled is neither, nor is one of a workflow, whose run shows it.
+func TestFailing_ATaskIsGivenUpAtItsDeadline(t *testing.T) {
+	for name, change := range map[string]func(*space.ActionSpec){
+		"alone":           func(*space.ActionSpec) {},
+		"with a function": func(a *space.ActionSpec) { a.Done = func(*space.Tx, space.Task) error { return nil } },
+		"of a workflow": func(a *space.ActionSpec) {
+			a.Done, a.Discard = func(*space.Tx, space.Task) error { return nil }, true
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				spec := &space.ActionSpec{Name: "work", Performer: &tasks.Performer{
+					Do:         func(context.Context, string, model.Value) (model.Value, error) { return model.Value{}, errors.New("no answer") },
+					MaxBackoff: time.Second,
+				}}
+				change(spec)
+				p := space.NewProgram("office")
+				if err := p.Action(spec); err != nil {
+					t.Fatal(err)
+				}
+				for stream, h := range map[string]func(*space.Tx){
+					"start":  func(tx *space.Tx) { tx.StartTask("work", "k", 1, space.Deadline(20*time.Second)) },
+					"again":  func(tx *space.Tx) { tx.StartTask("work", "c", 1, space.Deadline(time.Hour)) },
+					"cancel": func(tx *space.Tx) { tx.CancelTask("work", "c") },
+				} {
+					if err := p.Handle(stream, func(tx *space.Tx, _ *model.Event) (model.Value, error) { h(tx); return model.Value{}, nil }); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w := newWorld(t, 1)
+				proc := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
+				one := func(what string, is func(*status.FailingAction) bool) {
+					t.Helper()
+					w.Eventually(what, func() bool {
+						f := proc.Figures()
+						return len(f.Failing) == 1 && is(&f.Failing[0])
+					})
+				}
+				w.Send("s", "again", "e1", "")
+				one("it is tried again", func(a *status.FailingAction) bool { return a.Key == "c" && a.GivenUp == 0 })
+				w.Send("s", "cancel", "e2", "")
+				w.Eventually("it is not tried again", func() bool { f := proc.Figures(); return len(f.Failing) == 0 })
+				w.Send("s", "start", "e3", "")
+				one("it is tried again", func(a *status.FailingAction) bool { return a.Key == "k" && a.GivenUp == 0 && a.Attempts >= 3 })
+				if spec.Discard {
+					w.Eventually("it is not tried again", func() bool { f := proc.Figures(); return len(f.Failing) == 0 })
+					return
+				}
+				one("it is given up", func(a *status.FailingAction) bool {
+					return a.Key == "k" && a.GivenUp == 1 && a.Attempts >= 3 && strings.Contains(a.Error, "within 20s")
+				})
+			})
+		})
+	}
 }

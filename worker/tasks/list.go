@@ -59,7 +59,7 @@ type Host struct {
 	// Attempts observes the attempts at tasks, nil if nothing does. It is called by the loop, and its result beside it: with the context
 	// of the attempt, which it may add to, and it returns what to call with how the attempt has ended, and its error.
 	Attempts func(action, key string, attempt int) func(context.Context) (context.Context, func(Ending, error))
-	// Ended is called by the loop when an attempt has ended, unless it was cut off; nil if nothing wants to know.
+	// Ended is called by the loop when an attempt has ended, unless it was cut off, and when a task has ended without one; nil if nothing wants to know.
 	Ended func(End)
 	// Offered is called for each offer to performers that one has taken, or none; nil if nothing counts them.
 	Offered func(taken bool)
@@ -158,6 +158,9 @@ func (l *List) lookAtOwn(docs []string) {
 		if was != nil && (!is || t.N != was.N || t.State != space.TaskPending) {
 			delete(l.own, doc)
 			if a := l.action(was.action); a != nil {
+				if !is || t.N == was.N {
+					l.endedOtherwise(a, was.Key, &t, is)
+				}
 				l.lookAtTask(a, &was.Task, false)
 			}
 		}
@@ -169,6 +172,21 @@ func (l *List) lookAtOwn(docs []string) {
 		begun = append(begun, own)
 	}
 	l.beginOwn(begun)
+}
+
+// endedOtherwise reports that a task is not pending any more although no attempt here has ended it: its deadline has passed, for example. is is the task
+// now, if it is still stored.
+func (l *List) endedOtherwise(a *performing, key string, is *space.Task, stored bool) {
+	t := a.pending[key]
+	if t == nil || t.ended != nil || l.host.Ended == nil {
+		return
+	}
+	t.ended = &space.Completion{}
+	end := End{Action: t.action, Key: key, How: Done, Attempts: t.Attempts, Handled: a.spec.Done != nil, Discarded: a.spec.Discard}
+	if stored && is.State == space.TaskFailed {
+		end.How, end.Error = Failed, is.Err
+	}
+	l.host.Ended(end)
 }
 
 // beginOwn adds tasks that have documents of their own, in the order in which they were started.
@@ -259,6 +277,10 @@ func (l *List) lookAt(a *performing, doc model.Value) {
 // lookAtEntry processes an entry of the document of an action.
 func (l *List) lookAtEntry(a *performing, key string, entry model.Value) {
 	is, pending := a.spec.PendingTask(key, entry)
+	if t := a.pending[key]; t != nil && !pending && !a.spec.Input {
+		now := space.TaskOf(key, entry)
+		l.endedOtherwise(a, key, &now, now.N == t.N)
+	}
 	l.lookAtTask(a, &is, pending)
 }
 
