@@ -18,6 +18,9 @@ func (c *performCmd) calls() (do func(context.Context, *performer.Work, func(mod
 		if err != nil {
 			return nil, nil, fmt.Errorf("--http %w", err)
 		}
+		if r.Private() && !c.Private {
+			return nil, nil, fmt.Errorf("--http %s: this is no public address, so every request would be refused; add --private if the program may call hosts of your own network", text)
+		}
 		rules = append(rules, r)
 	}
 	caller := httpcall.New(rules, c.Private)

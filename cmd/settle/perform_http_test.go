@@ -46,5 +46,6 @@ func TestPerform_HTTPRequestsToAllowedHosts(t *testing.T) {
 	want(t, 2, "name a command, behind --, or hosts", "perform", "call")
 	want(t, 2, "name a command, behind --, or hosts", "perform", "call", "--http", service.URL, "--", "true")
 	want(t, 2, "--private is for --http", "perform", "call", "--private", "--", "true")
+	want(t, 2, "this is no public address, so every request would be refused; add --private", "perform", "call", "--http", service.URL)
 	want(t, 2, "begins with neither", "perform", "call", "--http", "api.example.com")
 }

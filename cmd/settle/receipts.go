@@ -23,7 +23,7 @@ type receiptsCmd struct {
 	Space   string `arg:"" help:"A space."`
 	Last    int    `short:"n" help:"Number of receipts to list, the newest ones; 0 for all." default:"20"`
 	Stream  string `help:"Only events of this stream."`
-	Outcome string `help:"Only events with this outcome: handled, failed, refused, cancelled or expired."`
+	Outcome string `help:"Only events with this outcome: handled, rejected, failed, refused, cancelled or expired."`
 	Follow  bool   `short:"f" help:"Print new receipts, until interrupted."`
 	Full    bool   `help:"Print results and errors in full."`
 	JSON    bool   `name:"json" help:"Print JSON, one object a line, with all fields."`

@@ -29,6 +29,9 @@ func (d *dev) console(i space.ConsoleInfo) {
 
 // wrong prints the errors of programs, with node and event.
 func (d *dev) wrong(i space.ErrorInfo) {
+	if i.Rejection == space.ByVersion && i.Attempt&(i.Attempt-1) != 0 {
+		return // it is tried again without a limit: attempts 1, 2, 4, 8, ... are printed
+	}
 	event := ""
 	if i.Event != "" {
 		event = " (event " + i.Event + ")"

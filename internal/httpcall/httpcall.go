@@ -92,6 +92,12 @@ func ParseRule(text string) (Rule, error) {
 	return r, nil
 }
 
+// Private reports whether the rule names a host that is an address which is not public, or localhost: no request to it is possible unless private
+// addresses are allowed.
+func (r Rule) Private() bool {
+	return r.host == "localhost" || net.ParseIP(r.host) != nil && checkAddress(net.JoinHostPort(r.host, r.port)) != nil
+}
+
 func hostOf(u *url.URL) string { return strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")) }
 
 func portOf(u *url.URL) string {

@@ -137,6 +137,17 @@ func TestDo_OnlyOfServersThatAreAllowed(t *testing.T) {
 	}
 }
 
+func TestRule_KnowsWhenNoRequestIsPossible(t *testing.T) {
+	for rule, private := range map[string]bool{ // any order: each on its own
+		"http://127.0.0.1:8080": true, "http://localhost": true, "http://LOCALHOST.": true, "https://[::1]": true, "https://10.0.0.7": true,
+		"https://8.8.8.8": false, "https://api.example.com": false, "https://*.example.com": false, "http://localhost.example.com": false,
+	} {
+		if r, err := ParseRule(rule); err != nil || r.Private() != private {
+			t.Errorf("%s: private is %t, and not %t: %v", rule, r.Private(), private, err)
+		}
+	}
+}
+
 // A name that is allowed does not lead to an address that is not public.
 func TestDo_OnlyToPublicAddresses(t *testing.T) {
 	s := service(t, "")
