@@ -213,7 +213,7 @@ func (d *dev) deployment(nats, address string) settle.Config {
 	web.Pages = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { d.pages.Load().ServeHTTP(w, r) }) // workers start when it is there
 	return settle.Config{
 		Hosted: true, Workers: -1, // added by begin, when they have something to run
-		Server:  embedded.Config{StoreDir: d.store(), Listen: nats, Name: devserver.ServerName},
+		Server:  embedded.Config{StoreDir: d.store(), Listen: nats, Name: devserver.NameOf(d.store())},
 		Bus:     bus.Config{Partitions: d.partitions(), Version: d.cfg.Version},
 		Options: o.Options, Starlark: o.Starlark, Live: o.Live, HTTP: web,
 		OnConsole: d.console, OnError: d.wrong,

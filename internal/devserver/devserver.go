@@ -9,18 +9,33 @@
 package devserver
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
 // Store is the default directory of a server's data, relative to its working directory.
 const Store = ".settle"
 
-// ServerName is the name of the NATS server of `settle dev`, which listens on a loopback address only.
-const ServerName = "settle-dev"
+// namePrefix begins the name of each NATS server of `settle dev`, which listens on a loopback address only.
+const namePrefix = "settle-dev-"
+
+// NameOf returns the name of the NATS server of `settle dev` with a store directory. Two directories have two names.
+func NameOf(store string) string {
+	if path, err := filepath.Abs(store); err == nil { // it fails only where the working directory is gone
+		store = path
+	}
+	sum := sha256.Sum256([]byte(store))
+	return namePrefix + hex.EncodeToString(sum[:6])
+}
+
+// IsName reports whether a name is that of a server of `settle dev`.
+func IsName(server string) bool { return strings.HasPrefix(server, namePrefix) }
 
 const serverFile = "dev.json"
 

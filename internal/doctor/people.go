@@ -308,7 +308,7 @@ func (j *judge) isDevServer() bool {
 	}
 	s := &j.Servers[0]
 	at, err := url.Parse(s.URL)
-	return err == nil && s.Name == devserver.ServerName && s.Disk != nil && s.Disk.ByProcess && net.ParseIP(at.Hostname()).IsLoopback()
+	return err == nil && devserver.IsName(s.Name) && s.Disk != nil && s.Disk.ByProcess && net.ParseIP(at.Hostname()).IsLoopback()
 }
 
 func (j *judge) permissions() {

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/internal/devserver"
 	"github.com/settlehq/settle/model"
 )
 
@@ -75,7 +76,15 @@ func (s *Streams) watchConnection() {
 		s.Past.SuspectAll()
 		s.Pub.disconnected()
 	})
+	first := s.NC.ConnectedServerName()
 	s.NC.SetReconnectHandler(func(nc *nats.Conn) {
+		if now := nc.ConnectedServerName(); devserver.IsName(first) && devserver.IsName(now) && now != first {
+			// It would perform the tasks of another project, and compare that project's streams with what it remembers.
+			s.Log.Error("settle dev of another directory has this address now; the connection ends", "server", nc.ConnectedUrlRedacted())
+			s.end()
+			nc.Close()
+			return
+		}
 		s.Log.Info("reconnected to NATS", "server", nc.ConnectedUrlRedacted())
 		if err := CheckVersion(nc.ConnectedServerVersion()); err != nil {
 			s.Log.Error("reconnected to a server that is too old", "error", err)
