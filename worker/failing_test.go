@@ -77,7 +77,9 @@ func TestFailing_ATaskIsGivenUpAtItsDeadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				spec := &space.ActionSpec{Name: "work", Performer: &tasks.Performer{
-					Do:         func(context.Context, string, model.Value) (model.Value, error) { return model.Value{}, errors.New("no answer") },
+					Do: func(context.Context, string, model.Value) (model.Value, error) {
+						return model.Value{}, errors.New("no answer")
+					},
 					MaxBackoff: time.Second,
 				}}
 				change(spec)

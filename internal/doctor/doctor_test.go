@@ -18,7 +18,7 @@ import (
 // dev makes the server one of the name of that of `settle dev`, at an address.
 func dev(url, user string) func(*survey.Survey) {
 	return func(s *survey.Survey) {
-		s.Servers[0].Name, s.Servers[0].URL, s.Servers[0].Disk = "settle-dev", url, &survey.DiskFacts{SyncAlways: true, ByProcess: true}
+		s.Servers[0].Name, s.Servers[0].URL, s.Servers[0].Disk = "settle-dev-0123456789ab", url, &survey.DiskFacts{SyncAlways: true, ByProcess: true}
 		s.User, s.Monitor = survey.UserFacts{User: user, Account: "$G", Unlimited: true}, survey.ErrNoMonitor
 	}
 }
