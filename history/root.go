@@ -57,7 +57,7 @@ func (w *walk) sentRoot(ctx context.Context, q TreeQuery) (*branch, error) {
 		return nil, &MissingError{Space: q.Space, Stream: q.Stream, Event: q.Event, Minted: minted}
 	}
 	s := &sent.Send
-	b.EventRef, b.Position, b.waits = EventRef{s.To, s.Stream, s.ID}, s.Position, s.Slot > 0
+	b.EventRef, b.Position, b.waits = EventRef{s.To, s.Stream, s.ID}, s.Position, sent.Origin.since(s)
 	if s.NotBefore > 0 {
 		b.Until = time.UnixMilli(s.NotBefore).UTC()
 	}
