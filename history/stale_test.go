@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
@@ -162,6 +163,34 @@ func TestReadContents_GoesBackWithTheStore(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 	})
+}
+
+// inNoLane is a log with lanes in which there is no event.
+type inNoLane struct{ *scriptedLog }
+
+func (inNoLane) FindEvents(context.Context, string, string) ([]model.Message, error) { return nil, nil }
+
+// If commits are purged while the origin of an event is searched, it is not known whether one of them has sent the event.
+func TestTree_APurgeDuringTheSearchDoesNotMeanThatAnEventWasNeverSent(t *testing.T) {
+	for _, purged := range []bool{false, true} {
+		within(t, func(ctx context.Context) {
+			h := &scriptedLog{entries: settings(6), head: 6}
+			reads := 0
+			h.read = func() {
+				if reads++; purged && reads == 2 {
+					h.entries = h.entries[5:]
+				}
+			}
+			tree, err := history.ReadTree(ctx, inNoLane{h}, history.TreeQuery{Space: "s", Event: model.TxID{Space: "s", Epoch: 1, N: 2}.Event(0)})
+			want := lineage.Dropped
+			if purged {
+				want = lineage.Forgotten
+			}
+			if err != nil || tree.Root.State != want {
+				t.Errorf("purged: %v: %+v, %v", purged, tree, err)
+			}
+		})
+	}
 }
 
 func TestReplay_ContinuesAfterAPage(t *testing.T) {
