@@ -193,6 +193,31 @@ func TestTree_APurgeDuringTheSearchDoesNotMeanThatAnEventWasNeverSent(t *testing
 	}
 }
 
+// A timer waits though the commit that has set it is purged; one that does not wait is forgotten.
+func TestTree_ATimerWaitsLongerThanTheLogReachesBack(t *testing.T) {
+	within(t, func(ctx context.Context) {
+		id := model.TxID{Space: "s", Epoch: 1, N: 1}.Event(0)
+		tx := model.Tx{N: 1, By: "test", Sends: []model.Send{{ID: id, To: "s", Stream: "ring", Timer: "t", Slot: 1, NotBefore: 5000}}}
+		c := &model.Commit{Version: model.CommitVersion, Space: "s", Runtime: "w", Epoch: 1, Txs: []model.Tx{tx}}
+		sets := model.LogEntry{Space: "s", Seq: 1, Data: model.AppendCommit(nil, c, model.AppendTx(nil, &tx))}
+		covered := replica.New("s")
+		if err := history.Replay(ctx, &scriptedLog{entries: []model.LogEntry{sets}}, covered); err != nil {
+			t.Fatal(err)
+		}
+		point, err := covered.Checkpoint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := inNoLane{&scriptedLog{entries: []model.LogEntry{setting(2, 1, 2)}, head: 2, state: model.SpaceState{Later: point.Docs, Mark: point.Mark}}}
+		for stream, want := range map[string]lineage.State{"ring": lineage.Waiting, "other": lineage.Forgotten} { // any order
+			tree, err := history.ReadTree(ctx, h, history.TreeQuery{Space: "s", Stream: stream, Event: id})
+			if err != nil || tree.Root.State != want {
+				t.Errorf("%s: %+v, %v", stream, tree, err)
+			}
+		}
+	})
+}
+
 func TestReplay_ContinuesAfterAPage(t *testing.T) {
 	r := replica.New("s")
 	if err := history.Replay(t.Context(), &scriptedLog{entries: settings(600)}, r); err != nil || r.Seq != 600 {
