@@ -306,11 +306,12 @@ func (f *fold) told(tx *model.Tx, ev *model.Event, after map[string]model.Value)
 		was.State, was.N = space.TaskPending, wanted
 	}
 	want, times := was.State, int64(0)
+	open := was.State == space.TaskPending || was.Unhandled // by an end that an operator has cancelled, or that could not be handled
 	switch {
 	case was.N != n || again:
-	case was.State == space.TaskPending && failed:
+	case open && failed:
 		want, times = space.TaskFailed, 1
-	case was.State == space.TaskPending || was.State == space.TaskCancelled && !failed:
+	case open || was.State == space.TaskCancelled && !failed:
 		want, times = space.TaskDone, 1
 	}
 	if doc, ok := after[ev.Stream]; ok || times > 0 {
