@@ -43,7 +43,7 @@ properties: ## the property tests of the core under the race detector (CHECKS=10
 	go test -race -timeout 3h -run '$(PROPERTIES)' ./space ./ledger ./model ./lanes ./replica ./lineage -rapid.checks=$(CHECKS)
 
 .PHONY: sim
-sim: ## many seeds of the simulation, on two processors (SEEDS=20000 FIRST=60000000; 0 is some of all kinds)
+sim: ## many seeds of the simulation, on two processors (SEEDS=20000 FIRST=80000000; 0 is some of all kinds)
 	go test -timeout 6h -count=1 ./test/sim -run 'TestSeeds$$' -seeds $(SEEDS) -first $(FIRST) -v
 
 .PHONY: mutants

@@ -26,7 +26,8 @@ var ErrCancelPending = errors.New("the cancellation is in the log, and the event
 // The log of its space decides between cancellation and handling: the outcome is model.Cancelled if
 // the cancellation came first, else the outcome of the handling. Cancel waits for an event that is
 // not in its space yet because the commit that sends it is still being released. The error is
-// ErrCancelPending if ctx ends before the event has.
+// ErrCancelPending if ctx ends before the event has. A timer that its space cancels has no receipt, and
+// Cancel returns an error that reports that.
 //
 // Events in deployments of package ordered cannot be cancelled.
 //
@@ -133,7 +134,14 @@ func (c *Client) receiptOf(ctx context.Context, of history.EventRef, root *histo
 	case root.State == lineage.Dropped:
 		return nil, fmt.Errorf("event %s of space %s was never sent: %s", of.Event, of.Space, root.Error)
 	}
-	return nil, fmt.Errorf("event %s of space %s has ended without a receipt: it was a timer that was cancelled", of.Event, of.Space)
+	return nil, timerGone(of)
+}
+
+// errTimerGone reports a timer that its space has cancelled.
+var errTimerGone = errors.New("has ended without a receipt: it was a timer that was cancelled")
+
+func timerGone(of history.EventRef) error {
+	return fmt.Errorf("event %s of space %s %w", of.Event, of.Space, errTimerGone)
 }
 
 // cancel marks an event and waits for its end.
@@ -144,23 +152,52 @@ func (c *Client) cancel(ctx context.Context, a *worker.Attachment, of history.Ev
 	return c.conclude(ctx, a, of)
 }
 
-// conclude waits for the end of an event that is marked, and deletes the mark if the handling was first.
+// conclude waits for the end of an event that is marked, and deletes the mark if the handling was first, or the
+// space has cancelled the timer that the event was.
 func (c *Client) conclude(ctx context.Context, a *worker.Attachment, of history.EventRef) (*model.Receipt, error) {
-	rc, err := c.Space(of.Space).Await(ctx, of.Stream, ID(of.Event))
-	if err != nil && ctx.Err() != nil {
+	rc, err := c.awaitMarked(ctx, of)
+	gone := errors.Is(err, errTimerGone)
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return nil, pendingCancel(of)
-	}
-	if err != nil || rc.Outcome == model.Cancelled {
+	case err != nil && !gone || err == nil && rc.Outcome == model.Cancelled:
 		return rc, err
 	}
 	key := space.CancelKey(of.Stream, of.Event)
-	return rc, a.Transact(ctx, "cancel", func(tx *Tx) error { // the handling came first
+	return rc, errors.Join(err, a.Transact(ctx, "cancel", func(tx *Tx) error {
 		if !tx.Get(space.CancelDoc, key).IsAbsent() {
 			tx.Delete(space.CancelDoc, key)
 		}
 		return nil
-	})
+	}))
 }
+
+// awaitMarked waits for the receipt of an event that is marked. The error is errTimerGone for a timer that its space has
+// cancelled: that has no receipt, so awaitMarked looks for it from time to time.
+func (c *Client) awaitMarked(ctx context.Context, of history.EventRef) (*model.Receipt, error) {
+	if _, minted := model.OriginOf(of.Event); !minted { // no timer
+		return c.Space(of.Space).Await(ctx, of.Stream, ID(of.Event))
+	}
+	for wait := minLook; ; wait = min(2*wait, maxLook) {
+		round, end := context.WithTimeout(ctx, wait)
+		rc, err := c.Space(of.Space).Await(round, of.Stream, ID(of.Event))
+		over := round.Err() != nil && ctx.Err() == nil
+		end()
+		if err == nil || !over {
+			return rc, err
+		}
+		t, err := c.Tree(ctx, history.TreeQuery{Space: of.Space, Stream: of.Stream, Event: of.Event, MaxEvents: 1})
+		if err == nil && t.Root.State == lineage.Cancelled && t.Root.Commit == 0 {
+			return nil, timerGone(of)
+		}
+	}
+}
+
+// minLook and maxLook bound the pauses of awaitMarked.
+const (
+	minLook = 200 * time.Millisecond
+	maxLook = 10 * time.Second
+)
 
 // mark writes into the log that an event is cancelled. An event that has begun to wait for its time
 // meanwhile is marked once more with its slot, so that it ends without waiting any longer.

@@ -40,6 +40,12 @@ func gateProgram(wait func(id string)) *settle.Program {
 		if _, ok := ev.Payload.Get("later").AsString(); ok {
 			tx.SendAfter(tx.Space(), "work", time.Hour, nil)
 		}
+		switch timer, _ := ev.Payload.Get("timer").AsString(); timer {
+		case "set":
+			tx.SetTimer("t", "work", tx.Now().Add(time.Hour), nil)
+		case "cancel":
+			tx.CancelTimer("t")
+		}
 		return settle.Value{}, nil
 	})
 	return p
@@ -170,6 +176,51 @@ func TestCancel_OfWhatWaitsForATime(t *testing.T) {
 	}
 	if got := counted(ctx, t, d); len(got) != 1 {
 		t.Errorf("handled were %v", got)
+	}
+}
+
+// A timer that its space cancels has no receipt. A cancellation that was before that, in the log, does not wait for one, and
+// leaves no mark.
+func TestCancel_OfATimerThatItsSpaceCancels(t *testing.T) {
+	let, begun := make(chan struct{}), make(chan struct{}, 64)
+	ctx, d := cancelling(t, func(id string) {
+		if id == "e2" {
+			begun <- struct{}{}
+			<-let
+		}
+	}, 1)
+	open := sync.OnceFunc(func() { close(let) })
+	t.Cleanup(open)
+	if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: settle.ID("e1"), Payload: map[string]string{"timer": "set"}}); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := d.Client().Tree(ctx, history.TreeQuery{Space: "s", Stream: "work", Event: "e1"})
+	if err != nil || len(tree.Root.Caused) != 1 {
+		t.Fatalf("tree: %+v, %v", tree, err)
+	}
+	timer := tree.Root.Caused[0].EventRef
+	if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: settle.ID("e2"), Payload: map[string]string{"timer": "cancel"}}); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	var cancelling sync.WaitGroup
+	cancelling.Go(func() {
+		if rc, err := d.Client().Cancel(ctx, timer, "no"); rc != nil || err == nil || errors.Is(err, settle.ErrCancelPending) || !strings.Contains(err.Error(), "a timer that was cancelled") {
+			t.Errorf("%+v, %v", rc, err)
+		}
+	})
+	for u, err := range d.Client().Space("s").Watch(ctx, space.CancelDoc) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(u.Value.Keys()) > 0 {
+			break
+		}
+	}
+	open()
+	cancelling.Wait()
+	if marks, _, err := d.Client().Space("s").Get(ctx, space.CancelDoc); err != nil || len(marks.Keys()) > 0 {
+		t.Errorf("marks that are left: %v, %v", marks, err)
 	}
 }
 

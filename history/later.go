@@ -88,18 +88,18 @@ func waitedLong(ctx context.Context, bus port.Client, space string, key receipts
 // FindWaiting finds an event that waits for its time in a space; nil if none with that name does: it is
 // queued, has ended, was cancelled, or was never sent.
 func FindWaiting(ctx context.Context, bus port.Client, space, stream, id string) (*model.Waiting, error) {
-	w, _, err := findWaiting(ctx, bus, space, stream, id)
+	w, _, err := findWaiting(ctx, bus, space, stream, id, 0)
 	return w, err
 }
 
-// findWaiting is FindWaiting, with the log sequence up to which the space was read.
-func findWaiting(ctx context.Context, bus port.Client, space, stream, id string) (w *model.Waiting, upTo uint64, err error) {
+// findWaiting is FindWaiting, with the log sequence up to which the space was read: at least up to head.
+func findWaiting(ctx context.Context, bus port.Client, space, stream, id string, head uint64) (w *model.Waiting, upTo uint64, err error) {
 	key := receipts.Key{Stream: stream, ID: id}
 	if err := checkEvent(space, key); err != nil {
 		return nil, 0, err
 	}
 	err = OverGaps(ctx, space, func() error {
-		_, r, err := readSpace(ctx, bus, space, 0, bus.Epoch())
+		_, r, err := readSpace(ctx, bus, space, head, bus.Epoch())
 		if err != nil {
 			return err
 		}

@@ -27,6 +27,8 @@ type logReader struct {
 	head  uint64
 	// owners caches results of owned.
 	owners map[uint64]bool
+	// gap is set once a page began behind commits that are purged.
+	gap bool
 	// shared, if not nil, has what other searches have read.
 	shared *sharedLogs
 }
@@ -84,11 +86,14 @@ func (l *logReader) entry(seq uint64) (*logged, error) {
 // page returns at least one and up to n commits after a sequence that is below the head. A replica that
 // returns none lags, and is read again; after several tries the leader is asked whether the log still reaches
 // that far.
-func (l *logReader) page(behind uint64, n int) ([]*logged, error) {
+func (l *logReader) page(behind uint64, n int) (page []*logged, err error) {
 	if l.shared == nil {
-		return l.read(behind, n)
+		page, err = l.read(behind, n)
+	} else {
+		page, err = l.shared.page(l.ctx, l.space, behind, n, func() ([]*logged, error) { return l.read(behind, n) })
 	}
-	return l.shared.page(l.ctx, l.space, behind, n, func() ([]*logged, error) { return l.read(behind, n) })
+	l.gap = l.gap || err == nil && page[0].prev > behind
+	return page, err
 }
 
 // read is page from the log itself.

@@ -57,7 +57,7 @@ func findOrigin(ctx context.Context, bus port.Client, tx model.TxID, id string) 
 		switch {
 		case err != nil:
 			return nil, err
-		case first.seq > tx.Epoch:
+		case l.gap || first.seq > tx.Epoch: // it may be known from before a purge, which the search has met
 			return nil, ErrForgotten
 		}
 	}

@@ -47,8 +47,10 @@ func (w *walk) sentRoot(ctx context.Context, q TreeQuery) (*branch, error) {
 	case errors.Is(err, ErrNeverSent):
 		b.State, b.Error = lineage.Dropped, ErrNeverSent.Error()
 		return b, nil
+	case errors.Is(err, ErrForgotten) && q.Space != "" && q.Stream != "":
+		return b, w.longSent(ctx, b)
 	case errors.Is(err, ErrForgotten):
-		b.State, b.Error = lineage.Forgotten, "the log does not reach back to the transaction that sent it"
+		b.State, b.Error = lineage.Forgotten, originForgotten
 		return b, nil
 	case err != nil:
 		return nil, err
@@ -57,12 +59,30 @@ func (w *walk) sentRoot(ctx context.Context, q TreeQuery) (*branch, error) {
 		return nil, &MissingError{Space: q.Space, Stream: q.Stream, Event: q.Event, Minted: minted}
 	}
 	s := &sent.Send
-	b.EventRef, b.Position, b.waits = EventRef{s.To, s.Stream, s.ID}, s.Position, s.Slot > 0
+	b.EventRef, b.Position, b.waits = EventRef{s.To, s.Stream, s.ID}, s.Position, sent.Origin.since(s)
 	if s.NotBefore > 0 {
 		b.Until = time.UnixMilli(s.NotBefore).UTC()
 	}
 	return b, w.look(ctx, b, &sent.Origin)
 }
+
+// longSent determines the state of an event whose origin is purged: it may be a timer that still waits in its space.
+func (w *walk) longSent(ctx context.Context, b *branch) error {
+	waiting, _, err := findWaiting(ctx, w.bus, b.Space, b.Stream, b.Event, 0)
+	switch {
+	case errors.Is(err, model.ErrNoStream):
+		return b.unread(err)
+	case err != nil:
+		return err
+	case waiting != nil:
+		b.State, b.Until = lineage.Waiting, time.UnixMilli(waiting.NotBefore).UTC()
+		return nil
+	}
+	b.State, b.Error = lineage.Forgotten, originForgotten
+	return nil
+}
+
+const originForgotten = "the log does not reach back to the transaction that sent it"
 
 // maxCauses bounds how far back the causes of an event are searched.
 const maxCauses = 50

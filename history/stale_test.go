@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
@@ -160,6 +161,59 @@ func TestReadContents_GoesBackWithTheStore(t *testing.T) {
 		h.read = func() { h.epoch = 1 }
 		if _, err := history.ReadContents(ctx, h, "s"); !errors.Is(err, model.ErrRewound) {
 			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
+// inNoLane is a log with lanes in which there is no event.
+type inNoLane struct{ *scriptedLog }
+
+func (inNoLane) FindEvents(context.Context, string, string) ([]model.Message, error) { return nil, nil }
+
+// If commits are purged while the origin of an event is searched, it is not known whether one of them has sent the event.
+func TestTree_APurgeDuringTheSearchDoesNotMeanThatAnEventWasNeverSent(t *testing.T) {
+	for _, purged := range []bool{false, true} {
+		within(t, func(ctx context.Context) {
+			h := &scriptedLog{entries: settings(6), head: 6}
+			reads := 0
+			h.read = func() {
+				if reads++; purged && reads == 2 {
+					h.entries = h.entries[5:]
+				}
+			}
+			tree, err := history.ReadTree(ctx, inNoLane{h}, history.TreeQuery{Space: "s", Event: model.TxID{Space: "s", Epoch: 1, N: 2}.Event(0)})
+			want := lineage.Dropped
+			if purged {
+				want = lineage.Forgotten
+			}
+			if err != nil || tree.Root.State != want {
+				t.Errorf("purged: %v: %+v, %v", purged, tree, err)
+			}
+		})
+	}
+}
+
+// A timer waits though the commit that has set it is purged; one that does not wait is forgotten.
+func TestTree_ATimerWaitsLongerThanTheLogReachesBack(t *testing.T) {
+	within(t, func(ctx context.Context) {
+		id := model.TxID{Space: "s", Epoch: 1, N: 1}.Event(0)
+		tx := model.Tx{N: 1, By: "test", Sends: []model.Send{{ID: id, To: "s", Stream: "ring", Timer: "t", Slot: 1, NotBefore: 5000}}}
+		c := &model.Commit{Version: model.CommitVersion, Space: "s", Runtime: "w", Epoch: 1, Txs: []model.Tx{tx}}
+		sets := model.LogEntry{Space: "s", Seq: 1, Data: model.AppendCommit(nil, c, model.AppendTx(nil, &tx))}
+		covered := replica.New("s")
+		if err := history.Replay(ctx, &scriptedLog{entries: []model.LogEntry{sets}}, covered); err != nil {
+			t.Fatal(err)
+		}
+		point, err := covered.Checkpoint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := inNoLane{&scriptedLog{entries: []model.LogEntry{setting(2, 1, 2)}, head: 2, state: model.SpaceState{Later: point.Docs, Mark: point.Mark}}}
+		for stream, want := range map[string]lineage.State{"ring": lineage.Waiting, "other": lineage.Forgotten} { // any order
+			tree, err := history.ReadTree(ctx, h, history.TreeQuery{Space: "s", Stream: stream, Event: id})
+			if err != nil || tree.Root.State != want {
+				t.Errorf("%s: %+v, %v", stream, tree, err)
+			}
 		}
 	})
 }

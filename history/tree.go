@@ -80,7 +80,7 @@ type TreeNode struct {
 	// More is the number of caused events that the bounds have cut.
 	More int `json:"more,omitempty"`
 
-	waits bool // has waited in its space since the commit that sent it
+	waits uint64 // the sequence of the commit that sent it, if it has waited in its space since then
 }
 
 // NodeKind is the relation of an event to its parent in the tree.

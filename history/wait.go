@@ -28,7 +28,7 @@ func WaitTree(ctx context.Context, bus port.Client, space, stream, id string) (m
 	if err != nil {
 		return nil, err
 	}
-	w := &wait{bus: bus, open: map[EventRef]bool{}, timed: map[EventRef]bool{}, states: map[lineage.State]int{}, aged: map[EventRef]int{}, spaces: map[string]*followed{}, slots: make(chan struct{}, readers)}
+	w := &wait{bus: bus, open: map[EventRef]bool{}, timed: map[EventRef]uint64{}, epoch: bus.Epoch(), states: map[lineage.State]int{}, aged: map[EventRef]int{}, spaces: map[string]*followed{}, slots: make(chan struct{}, readers)}
 	g, within := errgroup.WithContext(ctx)
 	w.group, w.ctx = g, within
 	g.Go(func() error { return w.lookAgain() })
@@ -58,7 +58,8 @@ type wait struct {
 
 	mu     sync.Mutex
 	open   map[EventRef]bool     // true until it has ended
-	timed  map[EventRef]bool     // waits in its space, where it may be cancelled
+	timed  map[EventRef]uint64   // waits in its space, where it may be cancelled, from the commit at that sequence on
+	epoch  uint64                // of the store when the wait began
 	states map[lineage.State]int // how many have ended in each state
 	aged   map[EventRef]int      // for how many ticks of port.StaleLeader it has been open
 	left   int                   // how many have not ended
@@ -87,8 +88,8 @@ func (w *wait) add(n *TreeNode, sender *Handling) {
 		return
 	}
 	w.open[r] = true
-	if n.waits {
-		w.timed[r] = true
+	if n.waits > 0 {
+		w.timed[r] = n.waits
 	}
 	w.left++
 	if len(w.open) > maxOpen {
@@ -201,14 +202,14 @@ func (w *wait) cancelled(space, id string) error {
 	return nil
 }
 
-// findTimed looks up an event that waits for its time. If it neither waits nor has a receipt, it was
-// cancelled.
-func (w *wait) findTimed(r EventRef) error {
-	waiting, err := FindWaiting(w.ctx, w.bus, r.Space, r.Stream, r.Event)
+// findTimed looks up an event that waits for its time, from the commit at a sequence on. If it neither waits nor has a receipt
+// after that, it was cancelled.
+func (w *wait) findTimed(r EventRef, since uint64) error {
+	waiting, seen, err := findWaiting(w.ctx, w.bus, r.Space, r.Stream, r.Event, reaches(w.bus, w.epoch, since))
 	if err != nil || waiting != nil {
 		return err
 	}
-	h, err := FindReceipt(w.ctx, w.bus, r.Space, r.Stream, r.Event)
+	h, err := FindReceiptUpTo(w.ctx, w.bus, r.Space, r.Stream, r.Event, seen) // what ended it may be the last commit
 	switch {
 	case errors.Is(err, ErrForgotten):
 		return w.ended(r, nil)
@@ -248,8 +249,8 @@ func (w *wait) find(n *TreeNode, f *followed, sender *Handling) error {
 		return err
 	case h != nil:
 		return w.ended(r, h)
-	case n.waits:
-		return w.findTimed(r)
+	case n.waits > 0:
+		return w.findTimed(r, n.waits)
 	case sender != nil:
 		was, err := passed(w.ctx, w.bus, r, sender.Space, n.Position, sender.Stored)
 		if err != nil || !was {

@@ -194,6 +194,51 @@ func TestWait_ACancelledTimerHasEnded(t *testing.T) {
 	})
 }
 
+// behind is a client whose replica, when it is asked for the state of a space, knows nothing of it yet; it catches up after some
+// reads of the log.
+type behind struct {
+	port.Client
+	reads int
+}
+
+func (b *behind) LoadState(context.Context, string) (model.SpaceState, error) {
+	b.reads = 2
+	return model.SpaceState{}, nil
+}
+
+func (b *behind) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
+	if b.reads > 0 {
+		b.reads--
+		return nil, nil
+	}
+	return b.Client.ReadLog(ctx, space, after, limit)
+}
+
+// A replica that does not have the commit that has set a timer does not show that the timer was cancelled.
+func TestTree_ATimerIsNotCancelledForAReplicaThatIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.Send("a", "alarm", "a-1")
+		w.rest()
+		b := &behind{Client: w.Client}
+		tree, err := history.ReadTree(t.Context(), b, history.TreeQuery{Space: "a", Stream: "alarm", Event: "a-1"})
+		if err != nil || len(tree.Root.Caused) != 1 || tree.Root.Caused[0].State != lineage.Waiting {
+			t.Fatalf("tree: %+v, %v", tree, err)
+		}
+		timer := tree.Root.Caused[0]
+		tree, err = history.ReadTree(t.Context(), b, history.TreeQuery{Space: "a", Stream: timer.Stream, Event: timer.Event})
+		if err != nil || tree.Root.State != lineage.Waiting {
+			t.Errorf("tree: %+v, %v", tree, err)
+		}
+		ctx, end := context.WithTimeout(t.Context(), time.Minute)
+		defer end()
+		if states, err := history.WaitTree(ctx, b, "a", "alarm", "a-1"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the wait has counted %v, %v", states, err)
+		}
+	})
+}
+
 // lastReceipt returns when the last event so far has ended.
 func (w *world) lastReceipt() (at time.Time) {
 	for _, name := range []string{"a", "b", "c", "d"} {

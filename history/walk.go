@@ -40,12 +40,13 @@ func ReadTree(ctx context.Context, bus port.Client, q TreeQuery) (*Tree, error) 
 // walk is one tree being built.
 type walk struct {
 	bus      port.Client
+	epoch    uint64 // of the store when it began
 	maxDepth int
 	left     int // how many more events the tree may have
 }
 
 func newWalk(bus port.Client, q TreeQuery) (*walk, error) {
-	w := &walk{bus: shareLogs(bus), maxDepth: q.MaxDepth, left: q.MaxEvents}
+	w := &walk{bus: shareLogs(bus), epoch: bus.Epoch(), maxDepth: q.MaxDepth, left: q.MaxEvents}
 	if w.left <= 0 {
 		w.left = DefaultEvents
 	}
@@ -136,7 +137,7 @@ func caused(n *TreeNode, h *Handling) []*TreeNode {
 	var list []*TreeNode
 	for i := range h.Tx.Sends {
 		s := &h.Tx.Sends[i]
-		n := &TreeNode{EventRef: EventRef{s.To, s.Stream, s.ID}, Position: s.Position, waits: s.Slot > 0}
+		n := &TreeNode{EventRef: EventRef{s.To, s.Stream, s.ID}, Position: s.Position, waits: h.since(s)}
 		if s.NotBefore > 0 {
 			n.Until = time.UnixMilli(s.NotBefore).UTC()
 		}
@@ -146,6 +147,23 @@ func caused(n *TreeNode, h *Handling) []*TreeNode {
 		list = append(list, &TreeNode{EventRef: EventRef{origin, model.Undelivered, model.NoticeID(n.Event)}, Kind: KindNotice})
 	}
 	return list
+}
+
+// since returns the sequence of the commit if a send of it waits in its space since then, else 0.
+func (h *Handling) since(s *model.Send) uint64 {
+	if s.Slot == 0 {
+		return 0
+	}
+	return h.Seq
+}
+
+// reaches returns a sequence that the log of a space had reached in an epoch of the store, 0 if it may not reach there any
+// more.
+func reaches(bus port.Client, epoch, seq uint64) uint64 {
+	if bus.Epoch() != epoch {
+		return 0
+	}
+	return seq
 }
 
 // look determines the state of the event of a branch. sender is the handling that sent it.
@@ -176,7 +194,7 @@ func innermost(err, cause error) string {
 
 func (w *walk) read(ctx context.Context, b *branch, sender *Handling) error {
 	if sender != nil && b.Kind == KindSent && b.Space == sender.Space {
-		if b.waits {
+		if b.waits > 0 {
 			return w.lookAmongWaiting(ctx, b)
 		}
 		h, err := FindSent(ctx, w.bus, sender, &model.Send{ID: b.Event, To: b.Space, Stream: b.Stream})
@@ -221,9 +239,10 @@ func (w *walk) receipt(ctx context.Context, b *branch, m *model.Message) (*Handl
 }
 
 // lookAmongWaiting is look for an event with a time. An event that waited in its space from the start, and
-// neither waits nor has a receipt, is a timer that was cancelled.
+// neither waits nor has a receipt, is a timer that was cancelled. A replica that is behind the commit that sent it does not
+// show that.
 func (w *walk) lookAmongWaiting(ctx context.Context, b *branch) error {
-	waiting, seen, err := findWaiting(ctx, w.bus, b.Space, b.Stream, b.Event)
+	waiting, seen, err := findWaiting(ctx, w.bus, b.Space, b.Stream, b.Event, reaches(w.bus, w.epoch, b.waits))
 	if err != nil {
 		return err
 	}
@@ -232,7 +251,7 @@ func (w *walk) lookAmongWaiting(ctx context.Context, b *branch) error {
 		return nil
 	}
 	h, err := FindReceiptUpTo(ctx, w.bus, b.Space, b.Stream, b.Event, seen) // what ended it may be the last commit
-	if err == nil && h == nil && b.waits {
+	if err == nil && h == nil && b.waits > 0 {
 		b.State = lineage.Cancelled
 		return nil
 	}

@@ -72,6 +72,17 @@ func (f *fold) add(c *model.Commit, w model.Waiting) {
 	a.slots[w.Slot] = append(a.slots[w.Slot], slotRevision{f.seq, in})
 }
 
+// hasLeft reports whether an event has waited, and does no more.
+func (a *agenda) hasLeft(id string) bool {
+	is := func(r slotRevision) bool { return r.w != nil && r.w.ID == id }
+	for slot, list := range a.slots { // any order: whether there is one
+		if slices.ContainsFunc(list, is) {
+			return a.bySlot[slot] == nil || a.bySlot[slot].ID != id
+		}
+	}
+	return false
+}
+
 func (f *fold) free(w *waiting) {
 	a := &f.agenda
 	delete(a.bySlot, w.Slot)

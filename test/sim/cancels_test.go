@@ -72,6 +72,13 @@ func (w *world) takeBack(p *process, o *op) (err error) {
 			return nil
 		}
 	}
+	if o.do == "spare" {
+		o.ref.Stream, o.ref.Event = work, w.spared(o.space)
+		if o.ref.Event == "" {
+			o.skipped = true
+			return nil
+		}
+	}
 	o.rc, err = p.client.Cancel(p.ctx, o.ref, "as it should")
 	return err
 }
@@ -99,6 +106,8 @@ func (w *world) checkCancel(o *op) {
 	switch {
 	case errors.As(o.err, &none), errors.Is(o.err, history.ErrForgotten), errors.Is(o.err, model.ErrPurged):
 		w.count("events that could not be cancelled")
+	case o.do == "spare" && o.err != nil && h == nil && w.folds[o.ref.Space].agenda.hasLeft(o.ref.Event):
+		w.count("deadlines that could not be cancelled, as their task had ended")
 	case o.err != nil:
 		w.violate("answers", "%s of %s got the answer: %v", o, o.of(), o.err)
 	case h == nil || o.rc == nil || o.rc.Event != h.rc.Event || o.rc.Outcome != h.rc.Outcome:

@@ -14,7 +14,7 @@
 // # Faults
 //
 // Each is enabled in a random part of the plans, and the run fails if one never occurred (sometimes,
-// sometimesNewer, sometimesNewest, sometimesRuns; of 10,000 seeds from a first one on also seldomNewest and seldomRuns).
+// sometimesNewer, sometimesNewest, sometimesRuns, sometimesLatest; of 10,000 seeds from a first one on also seldomNewest and seldomRuns).
 //
 //	network   requests and answers lost, late, overtaken, copied; replicas and leaders that answer from the past;
 //	          clients cut off in one direction or both
@@ -25,7 +25,7 @@
 //	events    sent twice, to the wrong lane, too large, not JSON; for a time; with an expiry; cancelled while they
 //	          are queued, wait, are handled or have ended; released far before their turn; redriven
 //	space     deletions that touch nothing else, with their markers purged; tasks and timers of spaces that are not loaded;
-//	          applications that set timers while the owner saves; new programs, also at a step of a worker
+//	          deadlines of tasks, also of such that never end, are cancelled, or lose their deadline to an operator; applications that set timers while the owner saves; new programs, also at a step of a worker
 //	clients   send, call, await, get, watch; queries at the head; trees, and waiting for them; dismissals; the list of dead letters
 //	code      handlers, a computation and an effect that do not return within their limit: never, after they were given
 //	          up, between the limit and that, or because they observe their context; in owners and in applications
@@ -37,7 +37,8 @@
 //
 // Stores that go back, and stores and lanes that are replaced by empty ones, have a simulation of their own: TestRewinds.
 //
-// The seeds from 60,000,000 to 79,999,999 have all of these faults. Those from 40,000,000 to 59,999,999 have no runs. Those
+// The seeds from 80,000,000 to 99,999,999 have all of these faults. Those from 60,000,000 to 79,999,999 have no deadlines of
+// tasks. Those from 40,000,000 to 59,999,999 have no runs either. Those
 // from 10,000,000 to 29,999,999 have no code that hangs either, fewer calls that return errors, fewer steps at which a program
 // is deployed, and no client that lists dead letters. The others have the earlier faults: no store errors, consumers, expiry,
 // cancellation, early positions, queries, trees, dead letters or deployments at a step either. So older seeds keep their runs.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
+	"github.com/settlehq/settle/space"
 )
 
 // fold is the state of one space according to its log, updated with every commit, and checked against the rules
@@ -42,6 +43,7 @@ type fold struct {
 	editions editions
 	edition  int // of the commit that is being taken in
 	clerk    *clerk
+	limited  limited
 	ownSeq   uint64 // the last commit of the owner
 }
 
@@ -73,7 +75,7 @@ func newFold(w *world, space string) *fold {
 		docs: map[string]model.Value{}, history: map[string][]revision{}, handled: map[eventKey]*handling{},
 		inbound: map[string]uint64{}, outbound: map[string]uint64{}, sends: map[string]*sending{},
 		txs: map[uint64]uint64{}, runs: map[string]int{}, apps: map[string]uint64{}, tried: map[eventKey]map[uint64]bool{},
-		agenda: newAgenda(), editions: editions{},
+		agenda: newAgenda(), editions: editions{}, limited: newLimited(),
 	}
 	f.clerk = newClerk(f)
 	return f
@@ -140,8 +142,13 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 	}
 	after := f.applied(tx)
 	told, ofRuns := ev != nil && f.w.plan.isTold(stream), ev != nil && f.w.plan.ofRuns(stream)
-	if ofRuns {
+	if ofRuns || told {
 		f.early(ev, tx.Receipt)
+	}
+	var was space.Task
+	if told {
+		key, _ := ev.Payload.Get("key").AsString()
+		was = f.task(stream, key)
 	}
 	if ev != nil && !told && !ofRuns {
 		seen, ok := after["seen"]
@@ -196,6 +203,10 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 			f.tick(c, tx, ev, &tx.Sends[i])
 		}
 		f.sent(c, tx, &tx.Sends[i], i)
+	}
+	f.limitsAgree(tx, after)
+	if told {
+		f.passed(tx, ev, &was)
 	}
 	f.clerk.verify()
 }

@@ -11,13 +11,15 @@ import (
 )
 
 // firstNewer to lastNewer are the seeds whose plans may also have the faults of newerFaults, firstNewest
-// to lastNewest those that may have all faults. The plans and stories of older seeds do not change when
-// faults are added.
+// to lastNewest those that may also have newestFaults. Those from firstLatest to lastLatest may have everything. The plans and
+// stories of older seeds do not change when faults are added.
 const (
 	firstNewer  = 10_000_000
 	lastNewer   = 29_999_999
 	firstNewest = 40_000_000
 	lastNewest  = 59_999_999
+	firstLatest = 80_000_000
+	lastLatest  = 99_999_999
 )
 
 // newerFaults are faults and actions that only the newer plans have. Each has a file.
@@ -34,6 +36,8 @@ func everyFault() []string {
 func (p *plan) isNewer() bool { return p.seed >= firstNewer && p.seed <= lastNewer || p.isNewest() }
 
 func (p *plan) isNewest() bool { return p.seed >= firstNewest && p.seed <= lastNewest || p.hasRuns() }
+
+func (p *plan) isLatest() bool { return p.seed >= firstLatest && p.seed <= lastLatest }
 
 // chooseNewer turns a random part of the newer faults on.
 func (p *plan) chooseNewer() {
@@ -69,6 +73,7 @@ func (p *plan) addNewer() {
 	p.cancels()
 	p.deploySteps()
 	p.rebuilds()
+	p.deadlines()
 }
 
 // anyUser returns a random user.
@@ -120,7 +125,7 @@ func (n *wire) Doubled(d membus.Delivery) bool { return n.consumerMeets("doubled
 func (w *world) checkNewer(o *op) bool {
 	newer := map[string]func(*op){
 		"query": w.checkQuery, "redrive": w.checkLetter, "dismiss": w.checkLetter, "letters": w.checkListed,
-		"tree": w.checkTree, "wait-tree": w.checkTree, "cancel": w.checkCancel, "skip": w.checkCancel,
+		"tree": w.checkTree, "wait-tree": w.checkTree, "cancel": w.checkCancel, "skip": w.checkCancel, "spare": w.checkCancel,
 	}[o.do]
 	gone := o.p.died > 0 && (o.ended == 0 || o.ended >= o.p.died)
 	switch {
@@ -192,14 +197,14 @@ func (w *world) watchAgain(p *process, i item, o *watch) {
 }
 
 // seedRanges returns n seeds: those from the flag -first on, or one with workflows for each ten others, of which three fifths
-// are older ones, a fifth newer ones and a fifth the newest.
+// are older ones, a fifth newer ones and a fifth the newest. Half of those with workflows are the latest.
 func seedRanges(n uint64) []seedRange {
 	if *firstFlag > 0 {
 		return []seedRange{{*firstFlag, n}}
 	}
 	withRuns := n / 11
 	newer := (n - withRuns) / 5
-	return []seedRange{{1, n - withRuns - 2*newer}, {firstNewer, newer}, {firstNewest, newer}, {firstWithRuns, withRuns}}
+	return []seedRange{{1, n - withRuns - 2*newer}, {firstNewer, newer}, {firstNewest, newer}, {firstWithRuns, withRuns / 2}, {firstLatest, withRuns - withRuns/2}}
 }
 
 // parts returns the seeds that TestSeeds runs, for two processes.

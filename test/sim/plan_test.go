@@ -103,6 +103,8 @@ func (i item) String() string {
 		s += fmt.Sprintf(" edition %d when its next %s %s", i.lane, i.label, moments[i.moment])
 	case "skip":
 		s += " what space " + i.space + " would handle next"
+	case "spare":
+		s += " the task of space " + i.space + " whose deadline has waited for longest"
 	case "cut":
 		s += fmt.Sprintf(" off (nothing leaves: %v, nothing comes in: %v)", i.a, i.b)
 	}

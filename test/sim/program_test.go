@@ -29,6 +29,7 @@ type view interface {
 	Timer(name string) (time.Time, bool)
 	Edition() int
 	StartTask(action, key string, in any, options ...space.TaskOption)
+	StartLimited(action, key string, in any, within time.Duration)
 	CancelTask(action, key string) bool
 	WantTask(input, key string) space.Task
 }
@@ -270,7 +271,7 @@ func (w *world) newProgram(p0 *process, of string, edition int, f *flaky) *space
 			return h(v, ev)
 		}))
 	}
-	for _, stream := range slices.Concat(slices.Sorted(maps.Keys(onTime)), slices.Sorted(maps.Keys(ofForgotten)), []string{"burst", "start-and-set", "edition", "odd", "start", "start-and-fail", "cancel"}) {
+	for _, stream := range slices.Concat(slices.Sorted(maps.Keys(onTime)), slices.Sorted(maps.Keys(ofForgotten)), []string{"burst", "start-and-set", "start-within", "edition", "odd", "start", "start-and-fail", "cancel"}) {
 		if h := w.plan.handler(stream, edition); h != nil {
 			must(p.Handle(stream, func(tx *space.Tx, ev *model.Event) (model.Value, error) { return h(edited{tx, edition}, ev) }))
 		}

@@ -131,6 +131,9 @@ func TestSeeds(t *testing.T) {
 			expected = slices.Concat(expected, seldomRuns)
 		}
 	}
+	if hasSome(seeds, (*plan).isLatest) {
+		expected = slices.Concat(expected, sometimesLatest)
+	}
 	for _, what := range expected {
 		if sum.Seeds >= 1000 && sum.Counts[what] == 0 {
 			t.Errorf("no %s in %d seeds: the run proves nothing", what, sum.Seeds)

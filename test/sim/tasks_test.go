@@ -156,11 +156,18 @@ func (w *world) perform(ctx context.Context, of, action, key string, in model.Va
 	w.outside.limits[limit]++
 	defer w.ended(ctx, limit)
 	w.checkStarted(w.folds[of], action, key, in)
+	stuck := false
+	if action == work {
+		w.checkBegun(w.folds[of], key)
+		stuck = w.folds[of].isStuck(key)
+	}
 	w.mu.Unlock()
 	w.count("attempts at tasks")
 	c := keyed(w.plan.seed, "perform", name, n)
 	takes, notice := c.between(time.Millisecond, 600*time.Millisecond), c.between(1, time.Millisecond)
-	if how := c.below(12); !healed && n < 6 {
+	if how := c.below(12); stuck {
+		<-ctx.Done()
+	} else if !healed && n < 6 {
 		w.pass(ctx, takes)
 		if ctx.Err() != nil && (w.plan.isNewest() || w.plan.isNewer() && w.endTogether(limit)) { // two that are cut off in one instant do not end in one
 			w.pass(context.Background(), notice)
@@ -246,6 +253,10 @@ func (o *oracle) CancelTask(action, key string) bool {
 	if t.State != space.TaskPending {
 		return false
 	}
+	if t.Until > 0 {
+		o.Delete(action, append(path, "until")...)
+		o.CancelTimer(deadlineTimer(action, key))
+	}
 	o.Set(action, string(space.TaskCancelled), append(path, "state")...)
 	o.Delete(action, append(path, "event")...)
 	o.Set(action, o.now, append(path, "at")...)
@@ -295,11 +306,12 @@ func (f *fold) told(tx *model.Tx, ev *model.Event, after map[string]model.Value)
 		was.State, was.N = space.TaskPending, wanted
 	}
 	want, times := was.State, int64(0)
+	open := was.State == space.TaskPending || was.Unhandled // by an end that an operator has cancelled, or that could not be handled
 	switch {
 	case was.N != n || again:
-	case was.State == space.TaskPending && failed:
+	case open && failed:
 		want, times = space.TaskFailed, 1
-	case was.State == space.TaskPending || was.State == space.TaskCancelled && !failed:
+	case open || was.State == space.TaskCancelled && !failed:
 		want, times = space.TaskDone, 1
 	}
 	if doc, ok := after[ev.Stream]; ok || times > 0 {
@@ -363,6 +375,7 @@ func (w *world) checkTasks() {
 				w.violate("tasks", "space %s: %s is %s; it was done %d times, and its end took effect %d times, want %d", f.space, key, t.State, done, ended, want)
 			}
 		}
+		w.checkDeadlines(f)
 		for key, entry := range f.docs[rate].Get("tasks").All() {
 			t := space.TaskOf(key, entry)
 			w.count("inputs: " + string(t.State))

@@ -137,6 +137,8 @@ func (p *plan) handler(stream string, edition int) func(v view, ev *model.Event)
 		return ofEarly[stream]
 	case ofAsleep[stream] != nil && p.has("asleep") && p.has("tasks"):
 		return ofAsleep[stream]
+	case ofDeadlines[stream] != nil && p.isLatest() && p.has("tasks"):
+		return ofDeadlines[stream]
 	case ofHangs[stream] != nil && p.has("hangs"):
 		return ofHangs[stream]
 	}

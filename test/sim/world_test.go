@@ -628,7 +628,7 @@ func (w *world) begin(p *process, i item) {
 			answer(model.SendResult{}, w.list(p, o))
 		case "tree", "wait-tree":
 			answer(model.SendResult{}, w.askTree(p, o))
-		case "cancel", "skip":
+		case "cancel", "skip", "spare":
 			answer(model.SendResult{}, w.takeBack(p, o))
 		}
 	})

@@ -294,6 +294,9 @@ func (l *List) lookAtTask(a *performing, is *space.Task, pending bool) {
 		l.drop(t)
 		t = nil
 	}
+	if t != nil {
+		t.Until = is.Until // an operator may have cancelled its deadline
+	}
 	if t != nil || !pending {
 		return
 	}

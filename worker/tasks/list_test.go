@@ -94,6 +94,24 @@ func TestList_TheAttemptAtACancelledTaskEnds(t *testing.T) {
 	}
 }
 
+// Once an operator has cancelled the deadline of a task, attempts begin after that time, too.
+func TestList_ATaskWhoseDeadlineIsCancelledIsAttempted(t *testing.T) {
+	d := newDesk(t, &Performer{})
+	d.host.Wall = func() time.Time { return time.UnixMilli(1000) }
+	entry := model.Object(model.F("n", 1), model.F("state", string(space.TaskPending)), model.F("until", 1000))
+	d.lookAtEntry(d.a, "a", entry)
+	d.perform()
+	if len(d.done) > 0 {
+		t.Error("an attempt began after the deadline")
+	}
+	d.is("a", space.TaskPending, 0)
+	d.host.Now = func() time.Duration { return time.Second }
+	d.perform()
+	if len(d.done) != 1 {
+		t.Errorf("%d attempts", len(d.done))
+	}
+}
+
 func TestList_AttemptsAtRemovedActionsEnd(t *testing.T) {
 	d := newDesk(t, &Performer{})
 	d.is("a", space.TaskPending, 0)
