@@ -3,6 +3,7 @@ package space
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -49,6 +50,39 @@ func TestNarrow_AReplacedDocumentLogsWhatDiffers(t *testing.T) {
 		if got := h.core.Value("doc"); !model.Equal(got, docs[c.id]) {
 			t.Errorf("%s: the document is %.100s", c.id, got)
 		}
+	}
+}
+
+// Documents that differ in many deep places are compared no further than the difference is of use: all of its paths would be a thousand times as large.
+func TestNarrow_ALargeDifferenceIsNotBuilt(t *testing.T) {
+	deep := func(n int) model.Value {
+		leaves := map[string]any{}
+		for i := range 10_000 {
+			leaves[fmt.Sprint(i)] = n
+		}
+		v := model.MustOf(leaves)
+		for range 900 {
+			v = model.Object(model.F("a", v))
+		}
+		return v
+	}
+	docs := []model.Value{deep(1), deep(2)}
+	p := newProgram(t).handle("put", func(tx *Tx, ev *model.Event) any {
+		i, _ := ev.Payload.AsInt()
+		tx.Set("doc", docs[i])
+		return nil
+	})
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	var before, after runtime.MemStats
+	for i := range docs {
+		w.send(home, "put", fmt.Sprint("e", i), i)
+		runtime.ReadMemStats(&before)
+		h.run()
+		runtime.ReadMemStats(&after)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 20<<20 {
+		t.Errorf("to replace a document of %d bytes takes %d", len(docs[1].AppendJSON(nil)), n)
 	}
 }
 
