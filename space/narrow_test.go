@@ -53,19 +53,36 @@ func TestNarrow_AReplacedDocumentLogsWhatDiffers(t *testing.T) {
 	}
 }
 
-// Documents that differ in many deep places are compared no further than the difference is of use: all of its paths would be a thousand times as large.
-func TestNarrow_ALargeDifferenceIsNotBuilt(t *testing.T) {
-	deep := func(n int) model.Value {
-		leaves := map[string]any{}
-		for i := range 10_000 {
-			leaves[fmt.Sprint(i)] = n
-		}
-		v := model.MustOf(leaves)
-		for range 900 {
-			v = model.Object(model.F("a", v))
-		}
-		return v
+// deep has 10,000 values below 900 objects, 94 KB altogether. The paths to all of them are a thousand times as large.
+func deep(n int) model.Value {
+	leaves := map[string]any{}
+	for i := range 10_000 {
+		leaves[fmt.Sprint(i)] = n
 	}
+	v := model.MustOf(leaves)
+	for range 900 {
+		v = model.Object(model.F("a", v))
+	}
+	return v
+}
+
+// What a computation derives is logged as a whole if the paths to what differs have no room in a commit.
+func TestNarrow_AnOutputThatDiffersInManyDeepPlacesIsLoggedAsAWhole(t *testing.T) {
+	p := newProgram(t).set().compute("deep", func(tx *Tx) any { return deep(int(num(tx.Get("in")))) })
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	h.observe("deep")
+	for i := range 3 {
+		w.send(home, "set", fmt.Sprint("e", i), map[string]any{"in": i})
+		h.run()
+		if got := w.replica(home).Doc("deep").Value; !model.Equal(got, deep(i)) {
+			t.Errorf("after %d the log has a document with %d bytes, and %d errors of nodes", i, len(got.AppendJSON(nil)), h.core.Stats().NodeErrors)
+		}
+	}
+}
+
+// Documents that differ in many deep places are compared no further than the difference is of use.
+func TestNarrow_ALargeDifferenceIsNotBuilt(t *testing.T) {
 	docs := []model.Value{deep(1), deep(2)}
 	p := newProgram(t).handle("put", func(tx *Tx, ev *model.Event) any {
 		i, _ := ev.Payload.AsInt()

@@ -82,6 +82,23 @@ func (s *sizes) differences(doc string, before, after model.Value, most int) (wr
 	return writes, true
 }
 
+// output returns the writes of model.Diff for what a computation derives, or one of the document as a whole if to name the places alone takes more than
+// half of the room in a commit.
+func (s *sizes) output(doc string, before, after model.Value) (writes []model.Write) {
+	names := 0
+	for w := range model.Differences(doc, before, after) {
+		names += len(doc) + len(`["",""],`)
+		for _, step := range w.Path {
+			names += 1 + len(step)
+		}
+		if len(w.Path) > 0 && names > s.most/2 {
+			return []model.Write{{Doc: doc, Value: after}}
+		}
+		writes = append(writes, w)
+	}
+	return writes
+}
+
 // fits measures a document after a write. One that is already too large (see endTask; or the limit was
 // different when it was written) may shrink step by step.
 func (s *sizes) fits(w docValue) error {
