@@ -333,6 +333,9 @@ func TestVersion_TestsWatchThePresentForm(t *testing.T) {
 	}
 }
 
+// mostLinks is how many links a read or a write follows.
+const mostLinks = 32
+
 // A write to a part goes where links lead, and so does the upgrade before it: the link stays, and there is one document.
 func TestVersion_AnUpgradeFollowsLinks(t *testing.T) {
 	t.Parallel()
@@ -360,8 +363,24 @@ func TestVersion_AnUpgradeFollowsLinks(t *testing.T) {
 			t.Errorf("%q: the link is %v (%v), and behind it is %s, want %s", stored, l, is, s.Get("base"), want)
 		}
 	}
-	// A link to another space is refused, as it is without a version.
+	// The upgrade goes as far as a write does.
 	s := settletest.New(t, p).Space("a")
+	s.Set("base", json.RawMessage(`{"name":"Ann"}`))
+	at := "base"
+	for i := range mostLinks {
+		link := fmt.Sprint("link", i)
+		if i == mostLinks-1 {
+			link = "profile"
+		}
+		s.Set(link, model.Link{Doc: at}.Value())
+		at = link
+	}
+	settletest.Send(s, see)
+	if got, want := s.Get("base").String(), `{"$version":2,"name":"Ann","seen":11}`; got != want {
+		t.Errorf("behind %d links is %s, want %s", mostLinks, got, want)
+	}
+	// A link to another space is refused, as it is without a version.
+	s = settletest.New(t, p).Space("a")
 	s.Set("profile", model.Link{Space: "b", Doc: "base"}.Value())
 	if rc := s.SendID("see", settle.ID("e1"), nil); rc.Outcome != model.Failed || !strings.Contains(rc.Error, "a space is changed by itself only") {
 		t.Errorf("a write to another space: %+v", rc)

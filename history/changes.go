@@ -276,7 +276,7 @@ func (s *Step) change(p *partial, w *model.Write) {
 		s.add(Place{Document: w.Doc, Path: w.Path.String(), To: after, Unknown: true})
 		return
 	}
-	for _, d := range model.Diff(w.Doc, before, after) {
+	for d := range model.Differences(w.Doc, before, after) {
 		path := append(w.Path[:len(w.Path):len(w.Path)], d.Path...)
 		s.add(Place{Document: w.Doc, Path: path.String(), From: before.At(d.Path), To: after.At(d.Path)})
 	}

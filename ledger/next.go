@@ -160,6 +160,10 @@ func (l *Ledger) end(a *Attempt) Progress {
 	}
 	tx := model.Tx{N: l.NextTx(), By: receipts.By(ev.Stream), Receipt: a.Receipt, Writes: a.Writes, Trace: a.Trace, Group: a.Group}
 	err := l.join(&tx, &a.Draft)
+	if errors.Is(err, ErrTooLarge) && !a.Receipt.Returned.IsAbsent() {
+		a.Receipt.Returned = model.Value{} // the outcome does not depend on what the notice contains
+		err = l.join(&tx, &a.Draft)
+	}
 	if errors.Is(err, ErrTooLarge) {
 		l.failInstead(a, err)
 		tx.Writes, tx.Sends, tx.Cancels, tx.Trace = a.Writes, nil, nil, model.Trace{}

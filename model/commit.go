@@ -131,7 +131,7 @@ type Receipt struct {
 	Slot uint64 `json:"sl,omitzero"`
 	// Depth is Event.Depth if the sender gets a notice: the notice about it is the next event of the chain.
 	Depth uint64 `json:"dp,omitzero"`
-	// Returned is the payload of such an event, for the notice: absent if it is larger than MaxReturned.
+	// Returned is the payload of such an event, for the notice: absent if it is larger than MaxReturned, or has no room.
 	Returned Value `json:"rtn,omitzero"`
 }
 

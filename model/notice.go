@@ -22,8 +22,8 @@ type Notice struct {
 	// Code and Data are those of the rejection, if the event was rejected.
 	Code string `json:"code,omitzero"`
 	Data Value  `json:"data,omitzero"`
-	// Payload is that of the event, so that a sender knows what it was about. It is absent if the event had none, if it is larger than MaxReturned, and
-	// if the event could not be released at all (see Tombstone).
+	// Payload is that of the event, so that a sender knows what it was about. It is absent if the event had none, if it is larger than MaxReturned, if
+	// no commit has room for it beside Data, and if the event could not be released at all (see Tombstone).
 	Payload Value `json:"payload,omitzero"`
 	// Depth is that of the event.
 	Depth uint64 `json:"-"`

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
 )
 
 func counter(t *testing.T) program {
@@ -458,6 +459,24 @@ func TestALargeOutputIsNotStarvedByEvents(t *testing.T) {
 	}
 	if changes < 10 {
 		t.Errorf("big was committed %d times in %d commits, after %d runs", changes, len(w.logs[home])-commits, h.runs["big"]-before)
+	}
+}
+
+// What a notice returns is left out if there is no room for it: the outcome of the event does not depend on it.
+func TestARejectionIsRecordedWithoutThePayloadIfThereIsNoRoom(t *testing.T) {
+	p := newProgram(t).handle("ask", func(tx *Tx, ev *model.Event) any {
+		return receipts.Reject("no", "not now", strings.Repeat("x", 22<<10))
+	})
+	w := newWorld(t)
+	h := w.owner("w1", p.Program, func(c *Config) { c.MaxCommitBytes = 32 << 10 })
+	for i, n := range []int{model.MaxReturned - 2, 100} {
+		id := fmt.Sprintf("away:1:%d:1", i+1)
+		w.publish(model.Event{Space: home, Stream: "ask", ID: id, Payload: model.String(strings.Repeat("y", n)), Position: uint64(i + 1), ReplayKey: uint64(i + 1)})
+		h.run()
+		rc := w.commit(w.logs[home][len(w.logs[home])-1]).Txs[0].Receipt
+		if rc.Event != id || rc.Outcome != model.Rejected || rc.Code != "no" || rc.Returned.IsAbsent() != (n > 100) {
+			t.Errorf("%d bytes: %s %s %s %.20s", n, rc.Event, rc.Outcome, rc.Error, rc.Returned)
+		}
 	}
 }
 

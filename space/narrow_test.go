@@ -3,6 +3,7 @@ package space
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -49,6 +50,56 @@ func TestNarrow_AReplacedDocumentLogsWhatDiffers(t *testing.T) {
 		if got := h.core.Value("doc"); !model.Equal(got, docs[c.id]) {
 			t.Errorf("%s: the document is %.100s", c.id, got)
 		}
+	}
+}
+
+// deep has 10,000 values below 900 objects, 94 KB altogether. The paths to all of them are a thousand times as large.
+func deep(n int) model.Value {
+	leaves := map[string]any{}
+	for i := range 10_000 {
+		leaves[fmt.Sprint(i)] = n
+	}
+	v := model.MustOf(leaves)
+	for range 900 {
+		v = model.Object(model.F("a", v))
+	}
+	return v
+}
+
+// What a computation derives is logged as a whole if the paths to what differs have no room in a commit.
+func TestNarrow_AnOutputThatDiffersInManyDeepPlacesIsLoggedAsAWhole(t *testing.T) {
+	p := newProgram(t).set().compute("deep", func(tx *Tx) any { return deep(int(num(tx.Get("in")))) })
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	h.observe("deep")
+	for i := range 3 {
+		w.send(home, "set", fmt.Sprint("e", i), map[string]any{"in": i})
+		h.run()
+		if got := w.replica(home).Doc("deep").Value; !model.Equal(got, deep(i)) {
+			t.Errorf("after %d the log has a document with %d bytes, and %d errors of nodes", i, len(got.AppendJSON(nil)), h.core.Stats().NodeErrors)
+		}
+	}
+}
+
+// Documents that differ in many deep places are compared no further than the difference is of use.
+func TestNarrow_ALargeDifferenceIsNotBuilt(t *testing.T) {
+	docs := []model.Value{deep(1), deep(2)}
+	p := newProgram(t).handle("put", func(tx *Tx, ev *model.Event) any {
+		i, _ := ev.Payload.AsInt()
+		tx.Set("doc", docs[i])
+		return nil
+	})
+	w := newWorld(t)
+	h := w.owner("w1", p.Program)
+	var before, after runtime.MemStats
+	for i := range docs {
+		w.send(home, "put", fmt.Sprint("e", i), i)
+		runtime.ReadMemStats(&before)
+		h.run()
+		runtime.ReadMemStats(&after)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 20<<20 {
+		t.Errorf("to replace a document of %d bytes takes %d", len(docs[1].AppendJSON(nil)), n)
 	}
 }
 

@@ -170,7 +170,7 @@ func (r *runner) concludeRun(n *node, tx *transaction, v model.Value, why int, n
 		if n.spec.Volatile {
 			info.Changed = true
 		} else {
-			tx.attempt.Writes = append(model.Diff(d.key.doc, d.value, v), tx.attempt.Writes...)
+			tx.attempt.Writes = append(r.sizes.output(d.key.doc, d.value, v), tx.attempt.Writes...)
 			after = slices.Insert(after, 0, docValue{doc: d, value: v})
 		}
 	}

@@ -62,23 +62,41 @@ func (s *sizes) save(tx *transaction) error {
 			continue
 		}
 		name := w.doc.key.doc
-		changes := model.Diff(name, w.doc.value, w.value)
-		if size := s.writtenSizes(changes, w.added/2); size > w.added/2 {
-			continue
+		changes, less := s.differences(name, w.doc.value, w.value, w.added/2)
+		if less {
+			tx.attempt.Writes = append(slices.DeleteFunc(tx.attempt.Writes, func(w model.Write) bool { return w.Doc == name }), changes...)
 		}
-		tx.attempt.Writes = append(slices.DeleteFunc(tx.attempt.Writes, func(w model.Write) bool { return w.Doc == name }), changes...)
 	}
 	return nil
 }
 
-// writtenSizes is the sum of writtenSize, or more than most.
-func (s *sizes) writtenSizes(writes []model.Write, most int) (sum int) {
-	for i := range writes {
-		if sum += s.writtenSize(&writes[i]); sum > most {
-			break
+// differences returns the writes of model.Diff, false if they are larger than most.
+func (s *sizes) differences(doc string, before, after model.Value, most int) (writes []model.Write, less bool) {
+	sum := 0
+	for w := range model.Differences(doc, before, after) {
+		if sum += s.writtenSize(&w); sum > most {
+			return nil, false
 		}
+		writes = append(writes, w)
 	}
-	return sum
+	return writes, true
+}
+
+// output returns the writes of model.Diff for what a computation derives, or one of the document as a whole if to name the places alone takes more than
+// half of the room in a commit.
+func (s *sizes) output(doc string, before, after model.Value) (writes []model.Write) {
+	names := 0
+	for w := range model.Differences(doc, before, after) {
+		names += len(doc) + len(`["",""],`)
+		for _, step := range w.Path {
+			names += 1 + len(step)
+		}
+		if len(w.Path) > 0 && names > s.most/2 {
+			return []model.Write{{Doc: doc, Value: after}}
+		}
+		writes = append(writes, w)
+	}
+	return writes
 }
 
 // fits measures a document after a write. One that is already too large (see endTask; or the limit was

@@ -168,7 +168,7 @@ const maxLinks = 32
 // Target returns the place whose version a write to a part of a place concerns: like the write, it follows links. It returns false if they lead to
 // another space.
 func Target(in Links, doc string, at model.Path) (string, model.Path, bool) {
-	for range maxLinks {
+	for range maxLinks + 1 {
 		l, is := in.Link(doc, at...)
 		switch {
 		case !is:

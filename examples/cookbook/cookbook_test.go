@@ -73,7 +73,7 @@ func TestReserve_AClientLearnsTheEnd(t *testing.T) {
 
 func TestTransfer_WhatIsDeclinedComesBack(t *testing.T) {
 	t.Parallel()
-	w := settletest.New(t, transfers())
+	w := settletest.New(t, transfers(), settletest.AllowErrors()) // two transfers fail
 	ann, bob := w.Space("ann"), w.Space("bob")
 	cents.Set(ann, 100)
 	settletest.Call(ann, transfer, Transfer{To: "bob", Cents: 30})
@@ -87,6 +87,12 @@ func TestTransfer_WhatIsDeclinedComesBack(t *testing.T) {
 	if no := settletest.Rejected(ann, transfer, Transfer{To: "bob", Cents: 71}); no.Code != "insufficient-funds" {
 		t.Error(no)
 	}
+	for _, never := range []Transfer{{To: "bob", Cents: -20}, {To: "ann", Cents: 20}} {
+		if rc := settletest.Send(ann, transfer, never); rc.Outcome != model.Failed || !strings.Contains(rc.Error, "of more than 0, to another account") {
+			t.Errorf("%+v: %s %s", never, rc.Outcome, rc.Error)
+		}
+	}
+	settletest.Expect(ann, cents, 70)
 }
 
 func TestAuction_ALateBidExtendsIt(t *testing.T) {

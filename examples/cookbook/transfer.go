@@ -1,6 +1,8 @@
 package cookbook
 
 import (
+	"errors"
+
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/model"
 )
@@ -24,6 +26,9 @@ var (
 func transfers() *settle.Program {
 	p := settle.NewProgram("transfers")
 	transfer.Handle(p, func(tx *settle.Tx, t Transfer) error {
+		if t.Cents <= 0 || t.To == tx.Space() { // a space gets no notice of what it sends to itself
+			return errors.New("a transfer is of more than 0, to another account")
+		}
 		if cents.Get(tx) < t.Cents {
 			return settle.Reject("insufficient-funds", "the balance is too low", nil)
 		}

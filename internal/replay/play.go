@@ -78,18 +78,34 @@ func (p *RecordedStep) play(w *simkit.World, s *simkit.Space) error {
 		}
 	}
 	if p.Stream == "" {
-		return s.Write(func(tx *space.Tx) error {
-			for i := range p.Writes {
-				if wr := &p.Writes[i]; wr.Delete || wr.Value.IsAbsent() {
-					tx.Delete(wr.Doc, wr.Path...)
-				} else {
-					tx.Set(wr.Doc, wr.Value, wr.Path...)
-				}
-			}
-			return nil
-		})
+		return p.write(s)
 	}
 	return s.Deliver(model.Event{Stream: p.Stream, ID: p.Event, Payload: p.Payload, NotBefore: p.NotBefore, Invalid: p.Invalid})
+}
+
+// write sets the documents as the writes leave them. They are those of the log, which may have parts that no program names: of a link, or the
+// version of a document.
+func (p *RecordedStep) write(s *simkit.Space) error {
+	docs := map[string]model.Value{}
+	var names []string
+	for i := range p.Writes {
+		wr := &p.Writes[i]
+		v, begun := docs[wr.Doc]
+		if !begun {
+			v, names = s.Value(wr.Doc), append(names, wr.Doc)
+		}
+		v, err := wr.Apply(v)
+		if err != nil {
+			return fmt.Errorf("write %s%s: %w", wr.Doc, wr.Path, err)
+		}
+		docs[wr.Doc] = v
+	}
+	return s.Write(func(tx *space.Tx) error {
+		for _, name := range names {
+			tx.Set(name, docs[name])
+		}
+		return nil
+	})
 }
 
 // compare returns the differences.

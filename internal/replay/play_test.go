@@ -2,8 +2,11 @@ package replay
 
 import (
 	"testing"
+	"time"
 
+	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 )
 
 // The end time of a task is not compared, because the recording has the time of the log.
@@ -50,5 +53,25 @@ func TestReplay_ReceiptsAreCompared(t *testing.T) {
 		if got := was.difference(c.rc); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.rc, got, c.want)
 		}
+	}
+}
+
+// The log has what differs: a part of a link, or the version of a document. No program writes those, and yet the documents are what they were.
+func TestReplay_WritesAreThoseOfTheLog(t *testing.T) {
+	t.Parallel()
+	link := func(to string) model.Value { return model.Link{Doc: to}.Value() }
+	before := model.Object(model.F(model.VersionKey, 1), model.F("to", link("a")), model.F("gone", 1))
+	after := model.Object(model.F(model.VersionKey, 2), model.F("to", link("b")))
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	r := &Recording{
+		Space: "s", Start: start, End: start,
+		Before: []RecordedDocument{{"doc", before}, {"a", model.Int(1)}},
+		Steps: []RecordedStep{{At: start, Writes: append(model.Diff("doc", before, after),
+			model.Write{Doc: "new", Value: model.Object(model.F("x", 1))}, model.Write{Doc: "new", Path: model.Path{"y"}, Value: model.Int(2)}, model.Write{Doc: "a", Delete: true})}},
+		After: []RecordedDocument{{"doc", after}, {"new", model.Object(model.F("x", 1), model.F("y", 2))}, {"a", model.Value{}}},
+	}
+	w := simkit.New(func(string) (*space.Program, error) { return space.NewProgram("none"), nil }, simkit.Options{Start: start})
+	if differences, err := r.Play(w); err != nil || len(differences) > 0 {
+		t.Errorf("%v %q", err, differences)
 	}
 }
