@@ -125,6 +125,14 @@ func (d *documentView) title(data *documentData) (string, string) {
 	switch {
 	case data.Value.IsAbsent() && model.IsTaskDoc(d.doc):
 		return "This task has ended, and is removed", "dormant"
+	case data.Node != nil && data.Node.Error != "":
+		text := " could not be computed: "
+		if !data.Value.IsAbsent() {
+			text = " could not be computed again: "
+		}
+		return d.doc + text + cut(display.FirstLine(data.Node.Error), 120), "failed"
+	case data.Value.IsAbsent() && data.Node != nil && (data.Node.Live || data.Node.Observed):
+		return d.doc + " has no value", data.State
 	case data.Value.IsAbsent() && data.Node != nil:
 		return d.doc + " was not computed: nothing reads it", "dormant"
 	case data.Value.IsAbsent():

@@ -1,0 +1,78 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/settlehq/settle"
+)
+
+// A computation that fails is named by the title of its space and of its document, and by its row, instead of a space that is well and a document that
+// nothing reads. One that is tried again is held back as nodes on a circle are, and is on none.
+func TestCauses_AFailedComputation(t *testing.T) {
+	p := office(nil)
+	index, rate := settle.NewDerived[int]("index"), settle.NewDerived[int]("rate")
+	index.Compute(p, func(*settle.View) (int, error) { return 0, settle.Transient(errors.New("the vault is empty")) })
+	rate.Compute(p, func(v *settle.View) (int, error) {
+		if count.Get(v) < 0 {
+			return 0, errors.New("the count is below zero")
+		}
+		return count.Get(v), nil
+	})
+	w := operate(t, settle.Config{Programs: settle.Always(p)})
+	w.send("mint", "add", "a1", 1)
+	w.watches("mint", "index")
+	w.names("/spaces/mint", "mint: index failed: the vault is empty", "could not be computed: the vault is empty")
+	w.names("/spaces/mint/documents/index", "index could not be computed: the vault is empty")
+	if text := visible(bodies.FindString(w.want("/spaces/mint", 200))); strings.Contains(text, "converge") {
+		t.Errorf("a node that fails is shown as one on a circle: %s", text)
+	}
+	w.send("bank", "add", "b1", 2)
+	w.watches("bank", "rate")
+	w.until("/spaces/bank/documents/rate", "rate is 2")
+	w.send("bank", "add", "b2", -5)
+	w.names("/spaces/bank/documents/rate", "rate could not be computed again: the count is below zero")
+	w.names("/spaces/bank", "bank: rate failed: the count is below zero")
+}
+
+// The space of a task that was given up is not well: its title says what the overview does.
+func TestCauses_ASpaceWhoseTaskWasGivenUp(t *testing.T) {
+	p := office(nil)
+	a := settle.NewAction[int, int]("sail")
+	a.Perform(p, func(context.Context, string, int) (int, error) { return 0, errors.New("the port is closed") }, settle.Attempts(1))
+	p.Handle("depart", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+		a.Start(tx, ev.ID, 1)
+		return settle.Value{}, nil
+	})
+	w := operate(t, settle.Config{Programs: settle.Always(p)})
+	w.send("pier", "depart", "o1", nil)
+	w.names(w.clicks("pier"), "pier: task o1 of action sail was given up after 1 attempt: the port is closed")
+	w.names("/", "0 spaces are well")
+}
+
+// The title of a space on a circle names the way round, also if it leads through other spaces.
+func TestCauses_ACircleIsNamedByTheTitleOfItsSpace(t *testing.T) {
+	p := office(nil)
+	a, b := settle.NewDerived[int]("a"), settle.NewDerived[int]("b")
+	a.Compute(p, func(v *settle.View) (int, error) { return b.Get(v) + 1, nil })
+	b.Compute(p, func(v *settle.View) (int, error) { return a.Get(v) + 1, nil })
+	depth := settle.NewDerived[int]("depth")
+	depth.Compute(p, func(v *settle.View) (int, error) {
+		other := map[string]string{"left": "right", "right": "left"}[v.Space()]
+		if other == "" {
+			return 0, nil
+		}
+		return depth.In(other).Get(v) + 1, nil
+	})
+	w := operate(t, settle.Config{Programs: settle.Always(p)})
+	for _, space := range []string{"ring", "left", "right"} {
+		w.send(space, "add", "a1", 1)
+		w.until("/spaces/"+space+"/events/add/a1", "a1 was handled")
+	}
+	w.watches("ring", "b")
+	w.names(w.clicks("ring"), "ring does not converge: ", " -&gt; ")
+	w.watches("left", "depth")
+	w.names("/spaces/left", "left does not converge: left/depth -&gt; right/depth -&gt; left/depth")
+}
