@@ -76,3 +76,25 @@ func TestCauses_ACircleIsNamedByTheTitleOfItsSpace(t *testing.T) {
 	w.watches("left", "depth")
 	w.names("/spaces/left", "left does not converge: left/depth -&gt; right/depth -&gt; left/depth")
 }
+
+// A wrong value several nodes away, in another space, is on the page of what was computed of it, with the link that leads there.
+func TestCauses_WhatAValueComesFrom(t *testing.T) {
+	p := office(nil)
+	rate, tax, total := settle.NewDerived[int]("rate"), settle.NewDerived[int]("tax"), settle.NewDerived[int]("total")
+	rate.Compute(p, func(v *settle.View) (int, error) { return count.In("treasury").Get(v), nil })
+	tax.Compute(p, func(v *settle.View) (int, error) { return rate.Get(v) * 2, nil })
+	total.Compute(p, func(v *settle.View) (int, error) { return tax.Get(v) + count.Get(v), nil })
+	w := operate(t, settle.Config{Programs: settle.Always(p)})
+	w.send("treasury", "add", "t1", 16)
+	w.until("/spaces/treasury/documents/count", "count is 16")
+	w.send("ann", "add", "a1", 3)
+	w.watches("ann", "total")
+	w.until("/spaces/ann/documents/total", "total is 35")
+	text := visible(bodies.FindString(w.until("/spaces/ann/documents/total", "@treasury/count 16")))
+	for _, words := range []string{"reads count 3 tax 32", "those come from rate 16 @treasury/count 16"} {
+		if !strings.Contains(text, words) {
+			t.Errorf("the page does not say %q: %s", words, text)
+		}
+	}
+	w.names(w.clicks("Spaces", "ann", "total", "@treasury/count"), "count is 16", "add", "t1")
+}
