@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/history"
 )
 
 // A computation that fails is named by the title of its space and of its document, and by its row, instead of a space that is well and a document that
@@ -97,4 +98,54 @@ func TestCauses_WhatAValueComesFrom(t *testing.T) {
 		}
 	}
 	w.names(w.clicks("Spaces", "ann", "total", "@treasury/count"), "count is 16", "add", "t1")
+}
+
+// Events that send each other in a circle are shown once, as one.
+func TestCauses_EventsThatSendEachOther(t *testing.T) {
+	ref := func(name string) history.EventRef {
+		return history.EventRef{Space: name[:1], Stream: name[1:], Event: "e"}
+	}
+	chain := func(names string) (refs []history.EventRef) {
+		for name := range strings.FieldsSeq(names) {
+			refs = append(refs, ref(name))
+		}
+		return refs
+	}
+	for _, c := range []struct {
+		names, circle string
+		shown, more   int
+	}{
+		{"", "", 0, 0},
+		{"ax by cz", "", 3, 0},
+		{"ax by ax by", "", 4, 0}, // twice is no habit
+		{"ax by ax by ax by", "y of b → x of a → y of b", 2, 4},
+		{"cz ax by ax by ax by ax", "y of b → x of a → y of b", 3, 5},
+		{"cz ax ax ax", "x of a → x of a", 2, 2},
+		{"ax ax ax cz", "", 4, 0}, // it has begun elsewhere, and the beginning is shown
+	} {
+		got := (&eventData{Tree: &history.Tree{CausedBy: chain(c.names)}}).Causes()
+		if got.Circle != c.circle || len(got.Shown) != c.shown || got.More != c.more {
+			t.Errorf("%s: %q, %d shown and %d more", c.names, got.Circle, len(got.Shown), got.More)
+		}
+	}
+}
+
+// The page of an event that a circle of events has sent names the circle.
+func TestCauses_TheCircleOfAnEvent(t *testing.T) {
+	p := office(nil)
+	p.Handle("ring", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+		n, _ := ev.Payload.AsInt()
+		if n > 0 {
+			tx.Send("hall", "echo", n-1)
+		}
+		return settle.Value{}, nil
+	})
+	p.Handle("echo", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+		n, _ := ev.Payload.AsInt()
+		tx.Send("porch", "ring", n)
+		return settle.Value{}, nil
+	})
+	w := operate(t, settle.Config{Programs: settle.Always(p)})
+	w.send("porch", "ring", "r1", 6)
+	w.names(w.clicks("Spaces", "porch", "ring"), "Caused by echo of hall ring of porch", "more of the same", "These events send each other again and again: ring of porch → echo of hall → ring of porch")
 }
