@@ -150,9 +150,9 @@ type deadGroup struct {
 	First, Last                 time.Time
 	URL, Space, Event           string // of the oldest
 	Here                        bool
-	// After is the version that was deployed not long before the first of them, "" if none was, and Deployed when.
-	After    string
-	Deployed time.Time
+	// After is the version that was deployed not long before the first of them, "" if none was, AfterURL its page, and Deployed when.
+	After, AfterURL string
+	Deployed        time.Time
 	names    map[string]bool
 }
 
@@ -216,7 +216,11 @@ func (g *deadGroup) deployed(rules *program.Table) {
 		return
 	}
 	if since := g.First.Sub(rule.At); since >= 0 && since < soonAfter {
-		g.After, g.Deployed = rule.Choice.Of(g.Space).String(), rule.At
+		of := rule.Choice.Of(g.Space)
+		g.After, g.AfterURL, g.Deployed = of.String(), pathOf("programs", of.Program, of.Version), rule.At
+		if was, had := rule.Before(); had && was.Program == of.Program && was.Version != of.Version {
+			g.AfterURL += "?against=" + was.Version
+		}
 	}
 }
 
@@ -325,6 +329,8 @@ func (d *deadData) title() (title, state string) {
 		return "No dead letter is open", "clean"
 	case d.Matching == 0:
 		return "No open dead letter matches", "dormant"
+	case d.Matching == 1:
+		return fmt.Sprintf("1 event of %s failed: %s", d.Groups[0].Stream, cut(d.Groups[0].Cause, 80)), "failed"
 	case len(d.Groups) == 1:
 		return fmt.Sprintf("%s of %s failed alike: %s", display.Count(d.Matching, "event"), d.Groups[0].Stream, cut(d.Groups[0].Cause, 80)), "failed"
 	}
