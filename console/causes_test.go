@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/history"
 )
 
@@ -148,4 +149,27 @@ func TestCauses_TheCircleOfAnEvent(t *testing.T) {
 	w := operate(t, settle.Config{Programs: settle.Always(p)})
 	w.send("porch", "ring", "r1", 6)
 	w.names(w.clicks("Spaces", "porch", "ring"), "Caused by echo of hall ring of porch", "more of the same", "These events send each other again and again: ring of porch → echo of hall → ring of porch")
+}
+
+// A visitor that may not see the whole deployment is led to pages that it may see, and is not told that no dead letter matches.
+func TestCauses_WhatAVisitorMayNotSee(t *testing.T) {
+	w := start(t, 1, gateway.Config{Principals: principals(t, `alice ,"read":["a/*"]`, `bob ,"read":["*/*"]`)})
+	w.fill("a", "b")
+	w.send("b", "nothing", "n1", nil)
+	read := func(name, page string) string {
+		_, text := w.get(page, "Authorization", "Bearer "+name)
+		return text
+	}
+	w.eventually("bob sees the dead letter", func() bool { return strings.Contains(visible(read("bob", "/dead")), "1 event of nothing failed") })
+	if text := visible(read("alice", "/dead")); !strings.Contains(text, "Open dead letters are in spaces that you may not read") || strings.Contains(text, "Show all") {
+		t.Errorf("alice sees %s", text)
+	}
+	if main := bodies.FindString(read("alice", "/")); link(main, "Spaces") != "/spaces" || link(main, "Overview") != "" {
+		t.Errorf("alice is led to %s", main)
+	}
+	w.send("a", "nothing", "n2", nil)
+	w.eventually("alice sees the one of a", func() bool {
+		text := visible(read("alice", "/dead"))
+		return strings.Contains(text, "1 event of nothing failed") && strings.Contains(text, "1 more letter of spaces that you may not read")
+	})
 }

@@ -153,7 +153,7 @@ type deadGroup struct {
 	// After is the version that was deployed not long before the first of them, "" if none was, AfterURL its page, and Deployed when.
 	After, AfterURL string
 	Deployed        time.Time
-	names    map[string]bool
+	names           map[string]bool
 }
 
 // deadData is what the page shows.
@@ -164,6 +164,7 @@ type deadData struct {
 	Groups        []*deadGroup
 	More          int // groups that are not shown
 	Matching      int
+	Unseen        int // letters of spaces that the visitor may not read
 	Read          int // letters that were read
 	Group         *deadGroup
 	Rows          []deadRow
@@ -182,6 +183,7 @@ func (c *Console) deadLetters(ctx context.Context, q *query) (*shown, error) {
 	d := &deadData{Counts: counts, Space: q.Param("space"), Stream: q.Param("stream"), Query: q.Param("q"), Read: len(rows), AllURL: q.Address("group", "", "page", "")}
 	matching := matchDead(rows, q.visitor.MayReadAll, d.Space, d.Stream, d.Query, "")
 	d.Matching = len(matching)
+	d.Unseen = len(rows) - len(matchDead(rows, q.visitor.MayReadAll, "", "", "", ""))
 	d.group(q, matching)
 	if d.Group == nil && len(matching) <= deadPerPage || d.Group != nil {
 		d.list(q, matching)
@@ -327,6 +329,8 @@ func (d *deadData) title() (title, state string) {
 		return "No event has failed", "clean"
 	case d.Counts.Open == 0:
 		return "No dead letter is open", "clean"
+	case d.Unseen == d.Read && d.Read > 0:
+		return "Open dead letters are in spaces that you may not read", "dormant"
 	case d.Matching == 0:
 		return "No open dead letter matches", "dormant"
 	case d.Matching == 1:
