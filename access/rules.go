@@ -88,7 +88,7 @@ func (s *Rules) MayReadEverything(principal string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s may not see the whole deployment: no rule allows it to read */* (settle who-may)", nameOf(principal))
+	return fmt.Errorf("%s may not see the whole deployment: no rule allows it to read */* (settle who-may); settle allow %s --read '*/*' would", nameOf(principal), cmp.Or(principal, "--no-principal"))
 }
 
 // SeesSpace reports whether a principal, "" for none, may read any document of a space.

@@ -250,3 +250,13 @@ func TestBook_ARuleThatCannotBeReadClosesTheDeployment(t *testing.T) {
 		})
 	}
 }
+
+// The refusal of the whole deployment names the command that would allow it.
+func TestRules_TheRefusalOfTheWholeDeploymentNamesTheCommand(t *testing.T) {
+	s := access.NewRules([]access.Rule{{Principal: "boss", Read: []string{"*/*"}}})
+	for principal, command := range map[string]string{"": "settle allow --no-principal --read '*/*'", "ann": "settle allow ann --read '*/*'"} { // any order: each on its own
+		if err := s.MayReadEverything(principal); err == nil || !strings.Contains(err.Error(), command) {
+			t.Errorf("%q: %v", principal, err)
+		}
+	}
+}

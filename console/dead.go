@@ -150,10 +150,10 @@ type deadGroup struct {
 	First, Last                 time.Time
 	URL, Space, Event           string // of the oldest
 	Here                        bool
-	// After is the version that was deployed not long before the first of them, "" if none was, and Deployed when.
-	After    string
-	Deployed time.Time
-	names    map[string]bool
+	// After is the version that was deployed not long before the first of them, "" if none was, AfterURL its page, and Deployed when.
+	After, AfterURL string
+	Deployed        time.Time
+	names           map[string]bool
 }
 
 // deadData is what the page shows.
@@ -164,6 +164,7 @@ type deadData struct {
 	Groups        []*deadGroup
 	More          int // groups that are not shown
 	Matching      int
+	Unseen        int // letters of spaces that the visitor may not read
 	Read          int // letters that were read
 	Group         *deadGroup
 	Rows          []deadRow
@@ -182,6 +183,7 @@ func (c *Console) deadLetters(ctx context.Context, q *query) (*shown, error) {
 	d := &deadData{Counts: counts, Space: q.Param("space"), Stream: q.Param("stream"), Query: q.Param("q"), Read: len(rows), AllURL: q.Address("group", "", "page", "")}
 	matching := matchDead(rows, q.visitor.MayReadAll, d.Space, d.Stream, d.Query, "")
 	d.Matching = len(matching)
+	d.Unseen = len(rows) - len(matchDead(rows, q.visitor.MayReadAll, "", "", "", ""))
 	d.group(q, matching)
 	if d.Group == nil && len(matching) <= deadPerPage || d.Group != nil {
 		d.list(q, matching)
@@ -216,7 +218,11 @@ func (g *deadGroup) deployed(rules *program.Table) {
 		return
 	}
 	if since := g.First.Sub(rule.At); since >= 0 && since < soonAfter {
-		g.After, g.Deployed = rule.Choice.Of(g.Space).String(), rule.At
+		of := rule.Choice.Of(g.Space)
+		g.After, g.AfterURL, g.Deployed = of.String(), pathOf("programs", of.Program, of.Version), rule.At
+		if was, had := rule.Before(); had && was.Program == of.Program && was.Version != of.Version {
+			g.AfterURL += "?against=" + was.Version
+		}
 	}
 }
 
@@ -323,8 +329,12 @@ func (d *deadData) title() (title, state string) {
 		return "No event has failed", "clean"
 	case d.Counts.Open == 0:
 		return "No dead letter is open", "clean"
+	case d.Unseen == d.Read && d.Read > 0:
+		return "Open dead letters are in spaces that you may not read", "dormant"
 	case d.Matching == 0:
 		return "No open dead letter matches", "dormant"
+	case d.Matching == 1:
+		return fmt.Sprintf("1 event of %s failed: %s", d.Groups[0].Stream, cut(d.Groups[0].Cause, 80)), "failed"
 	case len(d.Groups) == 1:
 		return fmt.Sprintf("%s of %s failed alike: %s", display.Count(d.Matching, "event"), d.Groups[0].Stream, cut(d.Groups[0].Cause, 80)), "failed"
 	}

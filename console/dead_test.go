@@ -23,7 +23,7 @@ func TestDead_GroupsByCause(t *testing.T) {
 	if strings.Index(text, "Redrive 5") > strings.Index(text, "Redrive 1") {
 		t.Error("the largest group is not the first")
 	}
-	w.want("/dead?q=bank", 200, "1 event of pay failed alike: bank 7 is closed")
+	w.want("/dead?q=bank", 200, "1 event of pay failed: bank 7 is closed")
 	w.want("/dead?space=guest-1", 200, "2 events of ask failed alike")
 	w.want("/dead?q=zzz", 200, "No open dead letter matches", "Show all 6")
 	group, _, _ := strings.Cut(link(text, "5"), "#")
@@ -64,7 +64,7 @@ func TestDead_AJobCanBeUndoneBeforeItBegins(t *testing.T) {
 	w := operate(t, settle.Config{Programs: settle.Always(office(nil))})
 	w.c.undo = time.Hour
 	w.send("bank", "pay", "p1", nil)
-	w.until("/dead", "1 event of pay failed alike")
+	w.until("/dead", "1 event of pay failed")
 	_, after := w.acts("dead-redrive", nil, nil, "settle redrive --all --confirm 1")
 	if !strings.Contains(after, "about to begin") {
 		t.Fatal(after)
@@ -88,5 +88,5 @@ func TestDead_DismissInBulk(t *testing.T) {
 	if answer, text := w.get("/-/do/dead-dismiss?space=bank", "Authorization", "Bearer reader"); answer.StatusCode != 400 || !strings.Contains(text, "you may not operate their spaces") {
 		t.Errorf("%d %s", answer.StatusCode, visible(text))
 	}
-	w.changes("/dead", func() { w.send("bank", "pay", "p9", nil) }, "1 event of pay failed alike")
+	w.changes("/dead", func() { w.send("bank", "pay", "p9", nil) }, "1 event of pay failed")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/settlehq/settle/history"
@@ -60,7 +61,8 @@ type documentData struct {
 	Revision    uint64
 	Node        *questions.GraphNode // that derives it, nil if handlers write it
 	State, Word string
-	Inputs      []inputLink
+	Inputs      []inputLink // what the node reads
+	Further     []inputLink // what those were computed of, nearest first
 	Readers     []string
 	Last        *changeRow
 	Note        string
@@ -68,11 +70,18 @@ type documentData struct {
 	Back        string
 }
 
-// inputLink is something that a node reads: a document of the space with its value, or another thing without one.
+// inputLink is something that a node reads: a document of this space or of another one with its value, or another thing without one.
 type inputLink struct {
 	Name, URL string
 	Value     model.Value
 }
+
+const (
+	// furtherMost bounds the documents that are shown besides those that the node itself reads.
+	furtherMost = 24
+	// elsewhereMost bounds the documents of other spaces whose values are read for a page.
+	elsewhereMost = 8
+)
 
 func (d *documentView) load(ctx context.Context) (*shown, error) {
 	if err := refuse(d.q.visitor.MayRead(d.space, d.doc)); err != nil {
@@ -85,7 +94,7 @@ func (d *documentView) load(ctx context.Context) (*shown, error) {
 	data := &documentData{Space: d.space, Doc: d.doc, Back: d.q.at.String(), Note: a.GraphError}
 	stored := d.contents.Doc(d.doc)
 	data.Value, data.Revision = stored.Value, stored.Seq
-	d.derive(data, a.Graph)
+	d.derive(ctx, data, a.Graph)
 	if stored.Seq == 0 && data.Node == nil && len(data.Readers) == 0 {
 		return nil, &missing{fmt.Sprintf("Space %s has no document %s, and no node that would derive it is known", d.space, d.doc)}
 	}
@@ -125,6 +134,14 @@ func (d *documentView) title(data *documentData) (string, string) {
 	switch {
 	case data.Value.IsAbsent() && model.IsTaskDoc(d.doc):
 		return "This task has ended, and is removed", "dormant"
+	case data.Node != nil && data.Node.Error != "":
+		text := " could not be computed: "
+		if !data.Value.IsAbsent() {
+			text = " could not be computed again: "
+		}
+		return d.doc + text + cut(display.FirstLine(data.Node.Error), 120), "failed"
+	case data.Value.IsAbsent() && data.Node != nil && (data.Node.Live || data.Node.Observed):
+		return d.doc + " has no value", data.State
 	case data.Value.IsAbsent() && data.Node != nil:
 		return d.doc + " was not computed: nothing reads it", "dormant"
 	case data.Value.IsAbsent():
@@ -153,7 +170,7 @@ func shape(v model.Value) string {
 }
 
 // derive fills in what the graph knows.
-func (d *documentView) derive(data *documentData, g *questions.Graph) {
+func (d *documentView) derive(ctx context.Context, data *documentData, g *questions.Graph) {
 	if g == nil {
 		return
 	}
@@ -173,24 +190,90 @@ func (d *documentView) derive(data *documentData, g *questions.Graph) {
 	if data.Node == nil {
 		return
 	}
-	for _, name := range data.Node.Sources {
-		link := inputLink{Name: name}
-		if model.CheckName("document", name) == nil {
-			link.URL = pathOf("spaces", d.space, "documents", name)
-			if d.q.visitor.MayRead(d.space, name) == nil {
-				link.Value = d.contents.Doc(name).Value
-			}
-		}
-		data.Inputs = append(data.Inputs, link)
-	}
 	for _, e := range g.Edges {
-		if e.To == data.Node.ID && !e.Order {
-			data.Inputs = append(data.Inputs, inputLink{Name: e.From, URL: graphURL(d.space, e.From)})
-		}
 		if e.From == data.Node.ID && !slices.Contains(data.Readers, e.To) {
 			data.Readers = append(data.Readers, e.To)
 		}
 	}
+	d.inputs(ctx, data, g)
+}
+
+// inputs fills in what the node reads, and what that was computed of in turn: a wrong value may come from several nodes away.
+func (d *documentView) inputs(ctx context.Context, data *documentData, g *questions.Graph) {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	nodes := make(map[string]*questions.GraphNode, len(g.Nodes))
+	for i := range g.Nodes {
+		nodes[g.Nodes[i].ID] = &g.Nodes[i]
+	}
+	writers := map[string][]*questions.GraphNode{} // by the node that reads them
+	for _, e := range g.Edges {
+		if from := nodes[e.From]; from != nil && !e.Order && !slices.Contains(writers[e.To], from) {
+			writers[e.To] = append(writers[e.To], from)
+		}
+	}
+	elsewhere := 0
+	shown := map[string]bool{data.Doc: true}
+	level := []*questions.GraphNode{data.Node}
+	for first := true; len(level) > 0 && len(data.Further) < furtherMost; first = false {
+		var next []*questions.GraphNode
+		add := func(link inputLink) {
+			switch {
+			case shown[link.Name] && !first:
+			case first:
+				data.Inputs = append(data.Inputs, link)
+			case len(data.Further) < furtherMost:
+				data.Further = append(data.Further, link)
+			}
+			shown[link.Name] = true
+		}
+		for _, n := range level {
+			for _, name := range n.Sources {
+				if !shown[name] || first {
+					add(d.source(ctx, name, &elsewhere))
+				}
+			}
+			for _, from := range writers[n.ID] {
+				name := from.Output
+				if name == "" {
+					name = from.ID
+				}
+				if !shown[name] {
+					next = append(next, from)
+				}
+				if from.Output == "" {
+					add(inputLink{Name: name, URL: graphURL(d.space, from.ID)})
+				} else {
+					add(d.source(ctx, name, &elsewhere))
+				}
+			}
+		}
+		level = next
+	}
+}
+
+// source is a document that a node reads, with its value if the visitor may read it. elsewhere counts the values that were read from other spaces.
+func (d *documentView) source(ctx context.Context, name string, elsewhere *int) inputLink {
+	link := inputLink{Name: name}
+	if where, doc, is := strings.Cut(strings.TrimPrefix(name, "@"), "/"); is && strings.HasPrefix(name, "@") {
+		if need("space", where) != nil || need("document", doc) != nil || d.q.visitor.MayRead(where, doc) != nil {
+			return link
+		}
+		link.URL = pathOf("spaces", where, "documents", doc)
+		if *elsewhere++; *elsewhere <= elsewhereMost {
+			if stored, err := history.Read(ctx, d.c.cfg.Bus, where, doc); err == nil && stored != nil { // the link leads to it without its value, too
+				link.Value = stored.Value
+			}
+		}
+		return link
+	}
+	if model.CheckName("document", name) == nil {
+		link.URL = pathOf("spaces", d.space, "documents", name)
+		if d.q.visitor.MayRead(d.space, name) == nil {
+			link.Value = d.contents.Doc(name).Value
+		}
+	}
+	return link
 }
 
 // history returns the changes, the newest first.

@@ -143,6 +143,49 @@ type eventData struct {
 	behind     map[int]*stall // partitions whose coordinators are behind, if an event is parked
 }
 
+// causes are the events that led to one, as the page shows them.
+type causes struct {
+	Shown []history.EventRef
+	// More is how many repeat those that are shown, and Circle names the streams that send each other again and again; "" for none.
+	More   int
+	Circle string
+}
+
+// Causes returns the events that led to this one, nearest first. If they repeat, they are shown once.
+func (d *eventData) Causes() *causes {
+	chain := d.Tree.CausedBy
+	lead, period := repeats(chain)
+	if period == 0 {
+		return &causes{Shown: chain}
+	}
+	c := &causes{Shown: chain[:lead+period], More: len(chain) - lead - period}
+	names := make([]string, period)
+	for i, ref := range chain[lead : lead+period] {
+		names[i] = ref.Stream + " of " + ref.Space
+	}
+	slices.Reverse(names) // what sends comes first
+	c.Circle = strings.Join(append(names, names[0]), " → ")
+	return c
+}
+
+// leastRounds is how often events repeat before they are shown as a circle, and longestCircle how many streams it has at most.
+const leastRounds, longestCircle = 3, 8
+
+// repeats finds the shortest circle in which events follow from each other, up to the last of a chain: where it begins, and how long it is; 0, 0 for none.
+func repeats(chain []history.EventRef) (lead, period int) {
+	same := func(a, b *history.EventRef) bool { return a.Stream == b.Stream && a.Space == b.Space }
+	for period = 1; period <= longestCircle; period++ {
+		from := len(chain) - period
+		for from > 0 && same(&chain[from-1], &chain[from-1+period]) {
+			from--
+		}
+		if len(chain)-from >= leastRounds*period {
+			return from, period
+		}
+	}
+	return 0, 0
+}
+
 // eventTrace is the trace to which an event belongs.
 type eventTrace struct {
 	ID string // "" for none

@@ -143,7 +143,7 @@ func TestEvent_SaysWhatItWaitsFor(t *testing.T) {
 func TestRedrive_SendsAnEventAgain(t *testing.T) {
 	w := operate(t, settle.Config{Programs: settle.Always(office(nil))})
 	w.send("bank", "pay", "p1", nil)
-	w.until("/dead", "1 event of pay failed alike")
+	w.until("/dead", "1 event of pay failed")
 	what := url.Values{"space": {"bank"}, "stream": {"pay"}, "event": {"p1"}}
 	before, after := w.acts("redrive", what, nil, "settle redrive bank p1 --stream pay")
 	if !strings.Contains(before, "It failed with: "+errBank.Error()) || !strings.Contains(after, "p1 is sent again, as ") {
@@ -158,7 +158,7 @@ func TestRedrive_SendsAnEventAgain(t *testing.T) {
 func TestDismiss_TakesALetterOffTheList(t *testing.T) {
 	w := operate(t, settle.Config{Programs: settle.Always(office(nil))})
 	w.send("bank", "pay", "p1", nil)
-	w.until("/dead", "1 event of pay failed alike")
+	w.until("/dead", "1 event of pay failed")
 	what := url.Values{"space": {"bank"}, "stream": {"pay"}, "event": {"p1"}}
 	_, after := w.acts("dismiss", what, url.Values{"reason": {"a test"}}, "settle dismiss bank p1 --stream pay --reason 'a test'")
 	if !strings.Contains(after, "p1 is dismissed") {

@@ -286,6 +286,7 @@ func TestIncident_ABadDeploy(t *testing.T) {
 	})
 	w.names("/", "; add: ", "the shelf is empty")
 	w.names(w.clicks("dead letters"), "the shelf is empty", "cart-1", "after cart@"+bad.Version+" was deployed")
+	w.names(w.clicks("dead letters", "cart@"+bad.Version), "cart@"+bad.Version+" against "+first.Version+": 2 lines changed", "the shelf is empty")
 	w.names(w.clicks("Programs"), "quicker shelves", "ann", bad.Version, "Roll back")
 	w.names(w.clicks("Programs", "difference"), "cart@"+bad.Version+" against "+first.Version+": 2 lines changed", "+ fail(", "the shelf is empty")
 

@@ -91,6 +91,7 @@ func (p *picture) take(l *layered.Layout, nodes []drawn, arrows []arrow) {
 		if p.Back[k] = l.Paths[k].Back; p.Back[k] {
 			p.Paths[k] = p.loop(a)
 			p.Height = max(p.Height, max(p.Y[a.From], p.Y[a.To])+boxHeight+34+margin)
+			p.Width = max(p.Width, p.X[a.From]+boxWidth+loopOut+2)
 			continue
 		}
 		var b strings.Builder
@@ -113,10 +114,13 @@ func (p *picture) take(l *layered.Layout, nodes []drawn, arrows []arrow) {
 	}
 }
 
+// loopOut is how far an arrow that leads backwards extends beyond its nodes at most.
+const loopOut = 32
+
 // loop is the path of an arrow that leads backwards: below both nodes.
 func (p *picture) loop(a arrow) string {
 	x1, y1 := p.X[a.From]+boxWidth, p.Y[a.From]+boxHeight/2
 	x2, y2 := p.X[a.To]-5, p.Y[a.To]+boxHeight/2
 	low := max(p.Y[a.From], p.Y[a.To]) + boxHeight + 10
-	return fmt.Sprintf("M%d %dC%d %d %d %d %d %dL%d %dC%d %d %d %d %d %d", x1, y1, x1+32, y1, x1+32, low, x1, low, x2, low, x2-32, low, x2-32, y2, x2, y2)
+	return fmt.Sprintf("M%d %dC%d %d %d %d %d %dL%d %dC%d %d %d %d %d %d", x1, y1, x1+loopOut, y1, x1+loopOut, low, x1, low, x2, low, x2-loopOut, low, x2-loopOut, y2, x2, y2)
 }

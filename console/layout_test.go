@@ -35,6 +35,9 @@ func TestLayOut_BoxesDoNotOverlapAndThePictureIsStable(t *testing.T) {
 			}
 		}
 		for k, a := range arrows {
+			if p.Back[k] && p.X[a.From]+boxWidth+loopOut > p.Width {
+				t.Fatalf("seed %d: arrow %v leads out of the picture, which is %d wide: %s", seed, a, p.Width, p.Paths[k])
+			}
 			if p.Back[k] == (nodes[a.From].Tier < nodes[a.To].Tier) || p.Paths[k] == "" {
 				t.Fatalf("seed %d: arrow %v is marked %v, path %q", seed, a, p.Back[k], p.Paths[k])
 			}

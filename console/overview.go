@@ -111,7 +111,7 @@ func (c *Console) overview(ctx context.Context, q *query) (*shown, error) {
 	}
 	s.Parts = []part{
 		{ID: "tally", Template: "overview-tally", Data: &t},
-		{ID: "concerns", Template: "overview-concerns", Data: map[string]any{"List": shownList, "More": more, "Well": max(0, t.Spaces-stuckSpaces(f)), "Spaces": t.Spaces, "Workers": len(f.Workers)}},
+		{ID: "concerns", Template: "overview-concerns", Data: map[string]any{"List": shownList, "More": more, "Well": max(0, t.Spaces-stuckSpaces(f)-failingSpaces(f)), "Spaces": t.Spaces, "Workers": len(f.Workers)}},
 		{ID: "rates", Template: "overview-rates", Data: c.memory.charts()},
 		{ID: "workers", Template: "overview-workers", Data: f},
 		{ID: "partitions", Template: "overview-partitions", Data: partitionCells(f, stalled)},
@@ -128,6 +128,28 @@ func stuckSpaces(f *fleet.Fleet) int {
 		}
 	}
 	return n
+}
+
+// failingSpaces counts the spaces that are not well because tasks of theirs fail, and for nothing else.
+func failingSpaces(f *fleet.Fleet) int {
+	other, found := map[string]bool{}, map[string]bool{}
+	for i := range f.Stuck {
+		other[f.Stuck[i].Space] = true
+	}
+	for i := range f.Workers {
+		if fig := f.Workers[i].Figures; fig != nil {
+			for k := range fig.Unsettled {
+				other[fig.Unsettled[k].Space] = true
+			}
+		}
+	}
+	all, _ := f.Failing()
+	for i := range all {
+		if a := &all[i]; !other[a.Space] && (a.GivenUp == 0 || !a.Handled) {
+			found[a.Space] = true
+		}
+	}
+	return len(found)
 }
 
 // health is the state of the deployment in a sentence.

@@ -322,6 +322,7 @@ type message struct {
 	Title, Text string
 	State       string
 	Back        string // the page before, "" if that is not known
+	Home        crumb  // a page that the visitor may see
 }
 
 // WindowTitle returns the title of the window.
@@ -337,7 +338,11 @@ func (c *Console) answer(w http.ResponseWriter, r *http.Request, code int, title
 	if code == http.StatusNotFound {
 		state = "dormant"
 	}
-	c.looks.alone(w, r, code, "message", message{title, text, state, back})
+	home := crumb{"Overview", "/"}
+	if v := visitorOf(r); v != nil && v.SeesDeployment() != nil {
+		home = crumb{"Spaces", "/spaces"}
+	}
+	c.looks.alone(w, r, code, "message", message{title, text, state, back, home})
 }
 
 // refreshAfter is after how many seconds a browser loads a page again that could not be loaded. Such a page has no stream.

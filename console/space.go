@@ -17,6 +17,7 @@ import (
 	"github.com/settlehq/settle/questions"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/status"
 )
 
 func spacePage() page {
@@ -200,6 +201,8 @@ type docRow struct {
 	By    string
 	Event *history.EventRef
 	Time  time.Time
+	// Failure is why the node has derived no value, "" if it has not failed.
+	Failure string
 	// Observed: by clients or other spaces; Here: by this console.
 	Observed, Here bool
 }
@@ -270,8 +273,15 @@ func (s *spaceView) title(ctx context.Context, a *asked) (string, string) {
 	case a.Lane.Head != nil && a.Lane.Head.Cause != "turn":
 		h := a.Lane.Head
 		return fmt.Sprintf("%s waits: %s %s%s", s.space, h.Stream, cut(h.Event, 40), triedOr(h.Attempts, h.Reason)), stateOfCause(h.Cause)
-	case a.Graph != nil && len(a.Graph.Unsettled) > 0:
-		return fmt.Sprintf("%s does not converge: %s", s.space, display.Count(len(a.Graph.Unsettled), "node")), "invalid"
+	}
+	if text := failedNodes(a.Graph); text != "" {
+		return s.space + ": " + text, "failed"
+	}
+	if text := s.turning(ctx, a.Graph); text != "" {
+		return s.space + " does not converge: " + text, "invalid"
+	}
+	givenUp := s.givenUp(ctx)
+	switch {
 	case a.Lane.State == questions.Running:
 		if stuck := s.stuck(ctx); stuck != nil {
 			return fmt.Sprintf("%s is stuck: %s %s: %s", s.space, stuck.Stream, cut(stuck.Event, 40), cut(display.FirstLine(stuck.Reason), 100)), "parked"
@@ -279,10 +289,85 @@ func (s *spaceView) title(ctx context.Context, a *asked) (string, string) {
 		return s.space + " is running code", "running"
 	case failing != nil:
 		return fmt.Sprintf("%s: task %s of %s is tried again: %s", s.space, cut(failing.Key, 40), failing.Action, cut(display.FirstLine(failing.Err), 100)), "parked"
+	case givenUp != nil:
+		return s.space + ": " + cut(fleet.FailingText(givenUp), 180), "failed"
 	case a.Lane.State == questions.Asleep:
 		return s.space + " is well, and asleep", "clean"
 	}
 	return s.space + " is well", "clean"
+}
+
+// failedNodes says which nodes that are needed have failed, "" if none has.
+func failedNodes(g *questions.Graph) string {
+	if g == nil {
+		return ""
+	}
+	var first *questions.GraphNode
+	n := 0
+	for i := range g.Nodes {
+		if node := &g.Nodes[i]; node.Error != "" && (node.Live || node.Observed) {
+			if n++; first == nil {
+				first = node
+			}
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return first.ID + " failed: " + cut(display.FirstLine(first.Error), 120)
+	}
+	return fmt.Sprintf("%s failed, such as %s: %s", display.Count(n, "node"), first.ID, cut(display.FirstLine(first.Error), 120))
+}
+
+// turning says which circle does not converge: the way round if it is known, or how many nodes; "" if all converges. A node that has failed and is tried
+// again later is held back as well, and is on no circle for that.
+func (s *spaceView) turning(ctx context.Context, g *questions.Graph) string {
+	if g == nil {
+		return ""
+	}
+	failed := map[string]bool{}
+	for i := range g.Nodes {
+		failed[g.Nodes[i].ID] = g.Nodes[i].Error != ""
+	}
+	held := 0
+	for _, id := range g.Unsettled {
+		if !failed[id] {
+			held++
+		}
+	}
+	if held == 0 && len(g.Rounds) == 0 {
+		return ""
+	}
+	if f, err := s.c.shared.Fleet(ctx, stuckAge); err == nil {
+		for i := range f.Workers {
+			if fig := f.Workers[i].Figures; fig != nil {
+				for k := range fig.Unsettled {
+					if u := &fig.Unsettled[k]; u.Space == s.space && u.Round() != "" {
+						return u.Round()
+					}
+				}
+			}
+		}
+	}
+	if len(g.Rounds) > 0 {
+		u := status.Unsettled{Through: g.Rounds[0]}
+		return u.Round()
+	}
+	return display.Count(held, "node")
+}
+
+// givenUp returns an action of the space with tasks that were given up and that its program does not handle, as the overview names it; nil if there is none.
+func (s *spaceView) givenUp(ctx context.Context) *status.FailingAction {
+	f, err := s.c.shared.Fleet(ctx, stuckAge)
+	if err != nil {
+		return nil
+	}
+	all, _ := f.Failing()
+	if i := slices.IndexFunc(all, func(one status.FailingAction) bool { return one.Space == s.space && one.GivenUp > 0 && !one.Handled }); i >= 0 {
+		return &all[i]
+	}
+	return nil
 }
 
 // stuck returns why the space counts as stuck, nil if it does not.
@@ -437,7 +522,7 @@ func (s *spaceView) documents(a *asked) *docsData {
 			n = byID[row.By]
 		}
 		if n != nil {
-			row.Node, row.Observed = n.ID, n.Observed
+			row.Node, row.Observed, row.Failure = n.ID, n.Observed, cut(display.FirstLine(n.Error), 200)
 			row.State, row.Word = nodeMark(n)
 		}
 		d.Rows = append(d.Rows, row)

@@ -136,9 +136,12 @@ func (c *Console) spaces(ctx context.Context, q *query) (*shown, error) {
 	return s, nil
 }
 
+// spaceWords are the words for how spaces are, the worst first.
+var spaceWords = []string{"stuck", "does not converge", "task fails", "late", "busy", "well"}
+
 // rank orders rows: those that need attention first.
 func rank(r *spaceRow) int {
-	return slices.Index([]string{"stuck", "does not converge", "late", "busy", "well"}, r.Word)
+	return slices.Index(spaceWords, r.Word)
 }
 
 // stuckAge is how old the list of all stuck spaces may be, if there are more than workers name anyway.
@@ -160,6 +163,11 @@ func markedSpaces(f *fleet.Fleet, stuck []fleet.Stuck) map[string]spaceRow {
 		}
 		for _, l := range fig.Late {
 			all[l.Space] = spaceRow{State: "waiting", Word: "late", Text: "timers or delayed events are due and not handled", Since: l.Since}
+		}
+		for i := range fig.Failing {
+			if a := &fig.Failing[i]; a.GivenUp == 0 || !a.Handled && f.At.Sub(a.At) <= fleet.FailingFor {
+				all[a.Space] = spaceRow{State: "failed", Word: "task fails", Text: fleet.FailingText(a), Since: a.Since}
+			}
 		}
 		for i := range fig.Unsettled {
 			u := &fig.Unsettled[i]
@@ -210,7 +218,7 @@ func (d *spacesData) filters(q *query, counts map[string]int) {
 		sum += n
 	}
 	d.Filters = []filter{{"all", q.Address("state", "", "page", ""), sum, d.State == ""}}
-	for _, word := range []string{"stuck", "does not converge", "late", "busy", "well"} {
+	for _, word := range spaceWords {
 		if counts[word] > 0 || d.State == word {
 			d.Filters = append(d.Filters, filter{word, q.Address("state", word, "page", ""), counts[word], d.State == word})
 		}

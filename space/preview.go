@@ -173,7 +173,13 @@ func (p *preview) call(n *node) (differs bool, err error) {
 	for _, w := range p.of.after {
 		tx.addPlace(w)
 	}
+	if f := core.cfg.Trace.PreviewBegan; f != nil {
+		f(n.id())
+	}
 	v, err := callNode(n, tx)
+	if f := core.cfg.Trace.PreviewEnd; f != nil {
+		f(n.id())
+	}
 	core.nested--
 	core.graph.stats.Previews++
 	switch {

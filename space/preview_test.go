@@ -79,10 +79,17 @@ func TestPreview_CallsWhatMovesOnce(t *testing.T) {
 	h := w.owner("w1", p.Program)
 	w.send(home, "warm", "e1", nil)
 	w.send(home, "all", "e2", nil)
+	h.run()
+	var traced []string
+	h.core.cfg.Trace.PreviewBegan = func(node string) { traced = append(traced, "+"+node) }
+	h.core.cfg.Trace.PreviewEnd = func(node string) { traced = append(traced, "-"+node) }
 	w.send(home, "read", "e3", nil)
 	h.run()
 	if got := w.receipt(home, "e3").Result.String(); got != `"map[sign:1 sum:1 top:1]"` {
 		t.Errorf("calls: %s", got)
+	}
+	if got := strings.Join(traced, " "); !strings.HasSuffix(got, "+sum -sum +top -top +sign -sign") { // of the last attempt
+		t.Errorf("calls that are traced: %s", got)
 	}
 	if n := h.core.Stats().Previews; n < 3 {
 		t.Errorf("%d previews are counted", n)

@@ -26,6 +26,10 @@ type Trace struct {
 	RunBegan func(node string, kind NodeKind)
 	RunEnd   func(RunInfo)
 	PassEnd  func(PassInfo)
+	// PreviewBegan and PreviewEnd are called around a call of a node's function whose result only the handler that is running reads: it reads what
+	// follows from its own writes.
+	PreviewBegan func(node string)
+	PreviewEnd   func(node string)
 
 	// Changed is called for each document that gets a new value, from whatever source, and then Invalidated
 	// for each node that has another cause to run.

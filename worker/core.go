@@ -68,6 +68,8 @@ func (c *core) trace() space.Trace {
 		c.clock.begin(node, false)
 		c.tracing.spans.runStart(node, kind)
 	}
+	t.PreviewBegan = func(node string) { c.clock.begin(node, false) }
+	t.PreviewEnd = func(node string) { c.clock.previewed(node) }
 	t.HandleStart, t.HandleEnd, t.Program = c.begins, c.ended, c.changed
 	t.Notes = c.engine.cfg.Tracer != nil || c.engine.cfg.Meter != nil
 	t.Unsettled = func(nodes []string) { c.episode.begin(nodes) }

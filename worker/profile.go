@@ -259,6 +259,13 @@ func (c *runClock) ran(i *space.RunInfo) {
 	}
 }
 
+// previewed records the end of a call of a node's function for a handler that reads what follows from its own writes. It is the node that takes the time.
+func (c *runClock) previewed(node string) {
+	if len(c.open) > 0 {
+		c.end(node, false, nil)
+	}
+}
+
 // handled records the end of an attempt at an event.
 func (c *runClock) handled(i *space.HandleInfo) {
 	if len(c.open) == 0 {

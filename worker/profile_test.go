@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker/host"
 )
 
 // Whatever runs, no more nodes are counted than there is room for, one that takes more than its share of all time is among them, and a count is never
@@ -123,6 +124,29 @@ func TestProfile_ARunDoesNotCountWhatItHasPulled(t *testing.T) {
 		c.ran(&space.RunInfo{Node: "outer", Kind: space.Computation, Changed: true})
 		if outer := c.done[3]; outer.Time != time.Second || outer.Wasted != 0 {
 			t.Errorf("the outer run: %+v", outer)
+		}
+	})
+}
+
+// A handler that reads what follows from its own writes calls the functions of nodes, and it is these that take the time: of such calls and runs alike, a
+// worker that measures counts the time for the node.
+func TestProfile_AHandlerDoesNotCountWhatItReadsOfItsOwnWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &profile{}
+		p.on.Store(true)
+		c := &core{of: &host.Access{Space: "s"}, engine: &engine{profile: p, cfg: &Config{}}, clock: runClock{profile: p, space: "s"}}
+		trace := c.trace()
+		c.clock.begin("add", true)
+		time.Sleep(time.Millisecond)
+		trace.PreviewBegan("sum")
+		time.Sleep(5 * time.Millisecond)
+		trace.PreviewEnd("sum")
+		c.clock.handled(&space.HandleInfo{Event: &model.Event{Stream: "add"}, Receipt: &model.Receipt{Outcome: model.Handled}})
+		if len(c.clock.done) != 2 {
+			t.Fatalf("%+v", c.clock.done)
+		}
+		if sum, add := c.clock.done[0], c.clock.done[1]; sum.Node != "sum" || sum.Handler || sum.Time != 5*time.Millisecond || sum.Wasted != 0 || add.Time != time.Millisecond {
+			t.Errorf("the node %+v, the handler %+v", sum, add)
 		}
 	})
 }
