@@ -202,16 +202,7 @@ func (d *documentView) derive(ctx context.Context, data *documentData, g *questi
 func (d *documentView) inputs(ctx context.Context, data *documentData, g *questions.Graph) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	nodes := make(map[string]*questions.GraphNode, len(g.Nodes))
-	for i := range g.Nodes {
-		nodes[g.Nodes[i].ID] = &g.Nodes[i]
-	}
-	writers := map[string][]*questions.GraphNode{} // by the node that reads them
-	for _, e := range g.Edges {
-		if from := nodes[e.From]; from != nil && !e.Order && !slices.Contains(writers[e.To], from) {
-			writers[e.To] = append(writers[e.To], from)
-		}
-	}
+	writers := writersOf(g)
 	elsewhere := 0
 	shown := map[string]bool{data.Doc: true}
 	level := []*questions.GraphNode{data.Node}
@@ -250,6 +241,21 @@ func (d *documentView) inputs(ctx context.Context, data *documentData, g *questi
 		}
 		level = next
 	}
+}
+
+// writersOf returns, by the id of each node, the nodes whose documents it reads.
+func writersOf(g *questions.Graph) map[string][]*questions.GraphNode {
+	nodes := make(map[string]*questions.GraphNode, len(g.Nodes))
+	for i := range g.Nodes {
+		nodes[g.Nodes[i].ID] = &g.Nodes[i]
+	}
+	writers := map[string][]*questions.GraphNode{}
+	for _, e := range g.Edges {
+		if from := nodes[e.From]; from != nil && !e.Order && !slices.Contains(writers[e.To], from) {
+			writers[e.To] = append(writers[e.To], from)
+		}
+	}
+	return writers
 }
 
 // source is a document that a node reads, with its value if the visitor may read it. elsewhere counts the values that were read from other spaces.
