@@ -15,6 +15,7 @@ import (
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/questions"
 	"github.com/settlehq/settle/receipts"
 )
 
@@ -122,6 +123,9 @@ func (c *sendCmd) meant() string {
 }
 
 func (c *sendCmd) send(ctx context.Context, io streams, b *bus.Bus, client *settle.Client, e settle.Outgoing) error {
+	if c.isInternal(ctx, b) {
+		return &model.InternalStreamError{Space: c.Space, Stream: c.Stream}
+	}
 	unserved := c.lookIdle(ctx, b)
 	r, err := client.Send(ctx, e)
 	if err != nil {
@@ -148,6 +152,14 @@ func (c *sendCmd) send(ctx context.Context, io streams, b *bus.Bus, client *sett
 		fmt.Fprintf(io.out, "%s: stored, lane sequence %d\n", e.ID, r.Seq)
 	}
 	return nil
+}
+
+// isInternal reports whether a worker knows that only spaces send on the stream. Otherwise the receipt of the event reports it.
+func (c *sendCmd) isInternal(ctx context.Context, b *bus.Bus) bool {
+	ctx, cancel := context.WithTimeout(ctx, idlePatience)
+	defer cancel()
+	is, err := (&questions.Client{Bus: b, Principal: c.Principal}).IsInternal(ctx, c.Space, c.Stream)
+	return err == nil && is
 }
 
 // lookIdle reports whether the owner of the space has no program for it, unless the receipt is awaited: then its absence is explained.
