@@ -32,7 +32,7 @@ type sendCmd struct {
 	Expires time.Duration `help:"Let it expire after this duration if it is not handled by then." placeholder:"DURATION"`
 	Wait    waitFor       `help:"--wait[=receipt|tree]: wait for the receipt, or with --wait=tree until all events that it causes have ended. The exit code is 1 unless all of them were handled. Default: none." default:"none"`
 	Timeout time.Duration `help:"How long to wait." default:"10s"`
-	JSON    bool          `name:"json" help:"Print JSON: the receipt, with --wait=tree the tree, otherwise the stored event."`
+	JSON    bool          `name:"json" help:"Print JSON: the receipt, with the members of an answer over HTTP (event, outcome, result, or detail, code and data), with --wait=tree the tree, otherwise the stored event."`
 }
 
 // waitFor is what --wait waits for.
@@ -265,11 +265,10 @@ func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Clien
 // as JSON, and returns an error without a text.
 func (c *sendCmd) printReceipt(io streams, rc *model.Receipt) error {
 	if c.JSON {
-		line := map[string]any{"event": rc.Event, "outcome": rc.Outcome, "result": rc.Result, "error": rc.Error}
-		if rc.Outcome == model.Rejected { // no other outcome has a code
-			line["code"] = rc.Code
-		}
-		err := printLine(io.out, line)
+		err := printLine(io.out, struct {
+			Event string `json:"event"`
+			ending
+		}{rc.Event, endingOf(rc)})
 		if err == nil && rc.Outcome != model.Handled {
 			err = exitError{code: 1}
 		}
