@@ -43,7 +43,7 @@ go to other performers.
 
 With --http, no command is needed: the input is {"url": ..., "method": "GET", "headers": {...}, "body": ...}, and the result
 {"status": 200, "headers": {...}, "body": ...}. Only the named hosts are asked, redirects included; a status of 429, or of 500 or
-above, is a failed attempt. The key goes along as the header Idempotency-Key, and the event as Settle-Event.
+above, is a failed attempt. With any other status, 404 included, the task is done, and the program looks at the status of the result. The key goes along as the header Idempotency-Key, and the event as Settle-Event.
 
 A performer that reaches no server waits for one, and prints that once. The user of the connection needs the role performer, and no other.`
 }
