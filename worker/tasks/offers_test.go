@@ -341,7 +341,7 @@ func TestOffer_ThatNoPerformerIsThereIsReported(t *testing.T) {
 		if got := o.unperformed(); !strings.HasPrefix(got, "no performer of work is connected since 0s, last 5") && !strings.HasPrefix(got, "no performer of work is connected since 0s, last 1m") {
 			t.Errorf("the report after a minute is %s", got)
 		}
-		if len(log.all()) != 1 || !strings.Contains(log.all()[0], "WARN tasks wait for a performer reason=no performer of work is connected") || !strings.Contains(log.all()[0], "remedy=settle perform work -- COMMAND") {
+		if len(log.all()) != 1 || !strings.Contains(log.all()[0], "WARN tasks wait for a performer reason=no performer of work is connected") || !strings.Contains(log.all()[0], "remedy=settle perform work -- COMMAND (or: --http URL)") {
 			t.Errorf("logged: %q", log.all())
 		}
 
