@@ -53,6 +53,11 @@ type Figures struct {
 	// Differing are the nodes that were found not to be idempotent, those of most spaces first, at most 20; DifferingCount is the number of all of them.
 	Differing      []Differing `json:"differing,omitzero"`
 	DifferingCount int         `json:"differing_count,omitzero"`
+	// FailingNodes are the spaces with nodes that are needed and fail, those that have for longest first, at most 20. FailingSpaceCount is the number
+	// of all such spaces, FailingNodeCount that of all such nodes.
+	FailingNodes      []FailingNodes `json:"failing_nodes,omitzero"`
+	FailingSpaceCount int            `json:"failing_space_count,omitzero"`
+	FailingNodeCount  int            `json:"failing_node_count,omitzero"`
 	// Failing are the actions whose tasks fail, those that have failed last first, at most 20; FailingCount is the number of all of them.
 	Failing      []FailingAction `json:"failing,omitzero"`
 	FailingCount int             `json:"failing_count,omitzero"`
