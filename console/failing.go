@@ -81,7 +81,9 @@ func computingConcerns(f *fleet.Fleet) (list []concern) {
 	if len(all) > 0 {
 		first := &all[0]
 		c.Since = first.Since
-		c.Text += ", such as in " + first.Space + ": " + fleet.FailingNodesText(first)
+		for k := range first.Nodes[:min(len(first.Nodes), 1)] {
+			c.Text += ", such as " + first.Nodes[k].Node + " of " + first.Space + ": " + display.FirstLine(first.Nodes[k].Error)
+		}
 	}
 	return []concern{c}
 }

@@ -54,7 +54,7 @@ func TestConcerns_ComputationsThatFail(t *testing.T) {
 	g = status.Figures{}
 	dark(&g, 4)
 	wantLines(t, "four", computingConcerns(reporting(&g)),
-		"failed [/spaces?state=computation+fails] 4 spaces: 8 computations fail, such as in d0: 2 computations fail: light: no light (8 computations fail in 4 spaces)")
+		"failed [/spaces?state=computation+fails] 4 spaces: 8 computations fail, such as light of d0: no light (8 computations fail in 4 spaces)")
 }
 
 // Actions that fail in more than a few spaces are one line with the number of actions and of spaces, for each of what has become of their tasks.

@@ -15,13 +15,13 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// dark is the program book with a computation "light" that fails while "n" is odd, and one of space "far" that reads it of space "s".
+// dark is the program book with a computation "light" that fails while "n" is odd, or 4, and one of space "far" that reads it of space "s".
 func dark(t *testing.T) *space.Program {
 	p := book(t)
 	err := errors.Join(
 		p.Add(space.NodeSpec{ID: "light", Kind: space.Computation, Output: "light", Run: func(tx *space.Tx) (model.Value, error) {
 			n, _ := tx.Get("n").AsInt()
-			if n%2 == 1 {
+			if n%2 == 1 || n == 4 {
 				return model.Value{}, fmt.Errorf("no light at %d: %s", n, strings.Repeat("x", 400))
 			}
 			return model.Int(n), nil
@@ -77,6 +77,12 @@ func TestFailingNodes_WhileSomethingNeedsThem(t *testing.T) {
 		if n := f.Nodes; len(n) != 1 || n[0].Node != "light" || !strings.HasPrefix(n[0].Error, "no light at 3: xxx") || len(n[0].Error) != 300 || !f.Since.After(since) {
 			t.Errorf("%+v", f)
 		}
+		w.Pass(time.Minute)
+		w.Send("s", "add", "e4")
+		w.Eventually("the error is another one", func() bool {
+			g := p.Figures().FailingNodes
+			return len(g) == 1 && strings.HasPrefix(g[0].Nodes[0].Error, "no light at 4") && g[0].Since.Equal(f.Since)
+		})
 		near.end()
 		w.Pass(time.Minute)
 		failingAre(w, p, "s: 1, read by [far]; 1 nodes of 1 spaces")
