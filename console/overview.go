@@ -146,9 +146,6 @@ func health(f *fleet.Fleet, t *tally, list []concern) (title, state string) {
 	return "All is well", "clean"
 }
 
-// maxDisallowed is how many principals, spaces and streams with events that no rule allows are named; the page of settings has all.
-const maxDisallowed = 3
-
 // concerns lists what needs attention, the worst first. all are the spaces that are stuck, and stalled the partitions whose coordinators are behind.
 func concerns(f *fleet.Fleet, all []fleet.Stuck, t *tally, stalled map[int]*stall) (list []concern) {
 	add := func(c concern) { list = append(list, c) }
@@ -183,13 +180,7 @@ func concerns(f *fleet.Fleet, all []fleet.Stuck, t *tally, stalled map[int]*stal
 	for i := range f.Workers {
 		list = append(list, workerConcerns(&f.Workers[i])...)
 	}
-	disallowed := f.Disallowed(f.At.Add(-fleet.DisallowedFor))
-	for _, d := range disallowed[:min(len(disallowed), maxDisallowed)] {
-		add(concern{
-			Key: "disallowed " + d.Principal + " " + d.Space + " " + d.Stream, State: "failed", What: cmp.Or(d.Principal, "a client"), URL: "/settings#disallowed",
-			Text: d.Stream + " to " + d.Space + ": " + fleet.DisallowedText(&d), Since: d.At, CLI: "settle fleet",
-		})
-	}
+	list = append(list, denialConcerns(f)...)
 	list = append(list, unperformedConcerns(f)...)
 	if t.Dead.Open > 0 {
 		text := display.Count(t.Dead.Open, "event") + " failed or refused, neither redriven nor dismissed"

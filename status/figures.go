@@ -69,6 +69,10 @@ type Figures struct {
 	// another worker counts there, too.
 	Disallowed      []Disallowed `json:"disallowed,omitzero"`
 	DisallowedCount uint64       `json:"disallowed_count,omitzero"`
+	// Denials are the last events that no rule allows and whose space exists, which have ended as refused: as many as in Disallowed, and in the same form.
+	// DenialCount is the number of all since the worker has started.
+	Denials     []Disallowed `json:"denials,omitzero"`
+	DenialCount uint64       `json:"denial_count,omitzero"`
 	// Unperformed are the actions whose tasks no performer takes, those that have waited for longest first, at most 20; UnperformedCount is the
 	// number of all.
 	Unperformed      []Unperformed `json:"unperformed,omitzero"`
@@ -101,7 +105,7 @@ type Figures struct {
 	Rewound model.Rewind `json:"rewound,omitzero"`
 }
 
-// Disallowed are events of a principal, "" for none, of one stream to one space that does not exist, which no rule allows.
+// Disallowed are events of a principal, "" for none, of one stream to one space, which no rule allows.
 type Disallowed struct {
 	Principal string `json:"principal,omitzero"`
 	Space     string `json:"space"`

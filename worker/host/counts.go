@@ -35,6 +35,8 @@ type counters struct {
 	backlog           atomic.Int64 // bytes of the events that wait for their spaces
 	missed            missedLog
 	disallowed        disallowedLog
+	// denied has the events that no rule allows and whose space exists: each ends as refused.
+	denied disallowedLog
 }
 
 func (c *counters) read() Counts {

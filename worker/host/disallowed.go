@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/status"
 )
 
-// disallowedLog has the events that no rule allows and whose space does not exist. They end without a receipt, as that would create the
+// disallowedLog has the last events that no rule allows. Those whose space does not exist end without a receipt, as that would create the
 // space, so this is the only place that has them.
 type disallowedLog struct {
 	mu    sync.Mutex
