@@ -33,7 +33,7 @@ func denialConcerns(f *fleet.Fleet) (list []concern) {
 	}
 	if more := max(0, len(passed)-maxDisallowed) + max(0, len(refused)-maxDisallowed); more > 0 {
 		list = append(list, concern{
-			Key: "denied more", State: "failed", What: "access", URL: denialsURL, Text: "events of " + display.Count(more, "more principal, space and stream") + " are not allowed by a rule", CLI: "settle who-may",
+			Key: "denied more", State: "failed", What: "access", URL: denialsURL, Text: "no rule allows events of " + display.Count(more, "more sender") + ", by principal, space and stream", CLI: "settle who-may",
 		})
 	}
 	return list

@@ -69,7 +69,8 @@ type Figures struct {
 	// another worker counts there, too.
 	Disallowed      []Disallowed `json:"disallowed,omitzero"`
 	DisallowedCount uint64       `json:"disallowed_count,omitzero"`
-	// Denials are the last events that no rule allows and whose space exists, which have ended as refused: as many as in Disallowed, and in the same form.
+	// Denials are the last events that no rule allows and that were refused, in the same form, at most 20 that have ended so in their space, which exists, and 20
+	// that the gateway of the worker has refused: those are not stored, and have no Event.
 	// DenialCount is the number of all since the worker has started.
 	Denials     []Disallowed `json:"denials,omitzero"`
 	DenialCount uint64       `json:"denial_count,omitzero"`

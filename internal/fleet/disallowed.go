@@ -25,7 +25,12 @@ func (f *Fleet) Denials(after time.Time) []status.Disallowed {
 
 // DenialText says in a clause what has become of them, and why.
 func DenialText(d *status.Disallowed) string {
-	if d.Count == 1 {
+	switch {
+	case d.Event == "" && d.Count == 1:
+		return "1 event was refused over HTTP, and not stored: " + d.Reason
+	case d.Event == "":
+		return display.Grouped(d.Count) + " events were refused over HTTP, and not stored: " + d.Reason
+	case d.Count == 1:
 		return fmt.Sprintf("1 event was refused, %s: %s", d.Event, d.Reason)
 	}
 	return fmt.Sprintf("%s events were refused, the last of them %s: %s", display.Grouped(d.Count), d.Event, d.Reason)

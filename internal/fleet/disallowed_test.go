@@ -39,6 +39,9 @@ func TestDisallowed_OfSeveralWorkersTheNewestFirst(t *testing.T) {
 		got += d.Space + ": " + DenialText(&d) + "; "
 	}
 	got += DenialText(&many)
+	if many.Event = ""; DenialText(&many) != "1,200 events were refused over HTTP, and not stored: no rule" {
+		t.Error(DenialText(&many))
+	}
 	if want := "s: 1 event was refused, e: no rule; 1,200 events were refused, the last of them e: no rule"; got != want {
 		t.Errorf("%s, not %s", got, want)
 	}

@@ -37,6 +37,9 @@ type counters struct {
 	disallowed        disallowedLog
 	// denied has the events that no rule allows and whose space exists: each ends as refused.
 	denied disallowedLog
+	// unstored has the events that the gateway has refused, and unstoredSeq is the number of them.
+	unstored    disallowedLog
+	unstoredSeq atomic.Uint64
 }
 
 func (c *counters) read() Counts {
