@@ -131,3 +131,19 @@ func TestFailingNodes_AreBounded(t *testing.T) {
 		}
 	})
 }
+
+// A space that another worker takes from a living one is reported by that alone.
+func TestFailingNodes_GoWithTheirPartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		p := w.darkWorker("w1")
+		for i := range 2 {
+			of := worldtest.SpacesIn(i, 2, 1)[0]
+			w.Send(of, "add", "e1")
+			w.watch(of, "light")
+		}
+		w.Eventually("the first worker has both", func() bool { return p.Figures().FailingSpaceCount == 2 })
+		next := w.darkWorker("w2")
+		w.Eventually("each worker has one", func() bool { return p.Figures().FailingSpaceCount == 1 && next.Figures().FailingSpaceCount == 1 })
+	})
+}
