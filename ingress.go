@@ -27,6 +27,8 @@ type ingress struct {
 	tracer   trace.Tracer
 	// answers asks the owner of a space that runs no program of this worker. It is set before requests arrive.
 	answers *live.Server
+	// denied remembers an event that its sender may not send. It is set before requests arrive.
+	denied func(principal, space, stream, reason string)
 
 	mu      sync.Mutex
 	clients map[string]*Client // by principal
@@ -88,6 +90,13 @@ func (in *ingress) Send(ctx context.Context, e *gateway.Event) (id string, dupli
 		err = &model.ServiceError{Code: http.StatusUnprocessableEntity, Text: err.Error()}
 	}
 	return out.ID.text, r.Duplicate, err
+}
+
+// Denied remembers an event that its sender may not send, for the figures of the worker.
+func (in *ingress) Denied(principal, space, stream, reason string) {
+	if in.denied != nil {
+		in.denied(principal, space, stream, reason)
+	}
 }
 
 // idOfKey returns the id of an event with an idempotency key: the key, or a name derived from it if it has characters that

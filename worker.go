@@ -129,7 +129,7 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.W
 		return nil, err
 	}
 	answers := live.NewServer(bus, w, cfg.Live)
-	events.answers = answers
+	events.answers, events.denied = answers, w.NoteDenied
 	w.Beside(answers.Run)
 	w.Beside(questions.NewServer(bus, w, rules, cfg.Logger).Run)
 	w.Beside(func(ctx context.Context, leaving <-chan struct{}) { cfg.awaitDrain(ctx, bus, w, leaving) })

@@ -89,7 +89,7 @@ var commands = regexp.MustCompile("`((?:settle|spaceworker|coordinator|nats|nats
 
 // checkPages are the pages that show more about what a check finds.
 var checkPages = map[string]string{
-	doctor.CheckWorkers: "/fleet", doctor.CheckCoordinator: "/fleet", doctor.CheckVersions: "/fleet", doctor.CheckBacklog: "/fleet", doctor.CheckStuck: "/spaces?state=stuck", doctor.CheckConvergence: "/spaces?state=does+not+converge",
+	doctor.CheckWorkers: "/fleet", doctor.CheckCoordinator: "/fleet", doctor.CheckVersions: "/fleet", doctor.CheckBacklog: "/fleet", doctor.CheckStuck: "/spaces?state=stuck", doctor.CheckConvergence: unsettledURL, doctor.CheckComputing: computingURL, doctor.CheckTasks: failingURL,
 	doctor.CheckPrograms: "/programs", doctor.CheckDead: "/dead", doctor.CheckTimers: "/spaces?state=late",
 }
 

@@ -526,19 +526,23 @@ func (g *graphView) listParts(list []*graphNode) []part {
 
 // graphTitle says what ran last.
 func graphTitle(space string, whole *questions.Graph, sum *graphSummary) (string, string) {
-	failed := 0
+	failed, first := 0, ""
 	for i := range whole.Nodes {
 		if whole.Nodes[i].Error != "" {
-			failed++
+			if failed++; failed == 1 {
+				first = whole.Nodes[i].ID
+			}
 		}
 	}
 	switch {
 	case whole.Total == 0:
 		return space + " derives nothing", "dormant"
+	case failed == 1 && whole.Total > 1:
+		return fmt.Sprintf("%s failed, of %s", first, display.Count(whole.Total, "node")), "failed"
 	case failed > 0:
 		return fmt.Sprintf("%s of %s failed", display.Grouped(failed), display.Count(whole.Total, "node")), "failed"
 	case len(whole.Unsettled) > 0:
-		return notConverging(len(whole.Unsettled)), "invalid"
+		return notConverging(whole.Unsettled, len(whole.Unsettled)), "invalid"
 	case sum.Lit:
 		return fmt.Sprintf("%d of %d ran, %d unchanged, %d dormant", sum.Ran, len(whole.Nodes), sum.Same, sum.Dormant), "clean"
 	}

@@ -255,6 +255,8 @@ func TestIncident_ADeniedPrincipal(t *testing.T) {
 	}
 	w.names("/", "failed or refused, neither redriven nor dismissed; add: principal mallory may not send events of stream add to space safe")
 	w.names(w.clicks("dead letters"), "principal mallory", "add", "safe", "refused")
+	w.names("/", "mallory add to safe: 1 event was refused, mallory=m", "principal mallory may not send events of stream add to space safe")
+	w.names(w.clicks("mallory"), "Events that no rule allows", "mallory safe add 1 mallory=m", "refused principal mallory may not send events of stream add to space safe")
 	w.names(w.clicks("Settings"), "what none allows is refused", "boss")
 
 	// What was sent to a space that does not exist has no receipt, and no dead letter.

@@ -111,45 +111,12 @@ func (c *Console) overview(ctx context.Context, q *query) (*shown, error) {
 	}
 	s.Parts = []part{
 		{ID: "tally", Template: "overview-tally", Data: &t},
-		{ID: "concerns", Template: "overview-concerns", Data: map[string]any{"List": shownList, "More": more, "Well": max(0, t.Spaces-stuckSpaces(f)-failingSpaces(f)), "Spaces": t.Spaces, "Workers": len(f.Workers)}},
+		{ID: "concerns", Template: "overview-concerns", Data: map[string]any{"List": shownList, "More": more, "Well": max(0, t.Spaces-unwell(f)), "Spaces": t.Spaces, "Workers": len(f.Workers)}},
 		{ID: "rates", Template: "overview-rates", Data: c.memory.charts()},
 		{ID: "workers", Template: "overview-workers", Data: f},
 		{ID: "partitions", Template: "overview-partitions", Data: partitionCells(f, stalled)},
 	}
 	return s, nil
-}
-
-// stuckSpaces counts spaces with a concern.
-func stuckSpaces(f *fleet.Fleet) int {
-	n := f.StuckCount
-	for i := range f.Workers {
-		if fig := f.Workers[i].Figures; fig != nil {
-			n += fig.UnsettledCount
-		}
-	}
-	return n
-}
-
-// failingSpaces counts the spaces that are not well because tasks of theirs fail, and for nothing else.
-func failingSpaces(f *fleet.Fleet) int {
-	other, found := map[string]bool{}, map[string]bool{}
-	for i := range f.Stuck {
-		other[f.Stuck[i].Space] = true
-	}
-	for i := range f.Workers {
-		if fig := f.Workers[i].Figures; fig != nil {
-			for k := range fig.Unsettled {
-				other[fig.Unsettled[k].Space] = true
-			}
-		}
-	}
-	all, _ := f.Failing()
-	for i := range all {
-		if a := &all[i]; !other[a.Space] && (a.GivenUp == 0 || !a.Handled) {
-			found[a.Space] = true
-		}
-	}
-	return len(found)
 }
 
 // health is the state of the deployment in a sentence.
@@ -179,9 +146,6 @@ func health(f *fleet.Fleet, t *tally, list []concern) (title, state string) {
 	return "All is well", "clean"
 }
 
-// maxDisallowed is how many principals, spaces and streams with events that no rule allows are named; the page of settings has all.
-const maxDisallowed = 3
-
 // concerns lists what needs attention, the worst first. all are the spaces that are stuck, and stalled the partitions whose coordinators are behind.
 func concerns(f *fleet.Fleet, all []fleet.Stuck, t *tally, stalled map[int]*stall) (list []concern) {
 	add := func(c concern) { list = append(list, c) }
@@ -210,17 +174,13 @@ func concerns(f *fleet.Fleet, all []fleet.Stuck, t *tally, stalled map[int]*stal
 		}
 	}
 	list = append(list, stuckConcerns(all, f.StuckCount)...)
+	list = append(list, computingConcerns(f)...)
+	list = append(list, unsettledConcerns(f)...)
 	list = append(list, failingConcerns(f)...)
 	for i := range f.Workers {
 		list = append(list, workerConcerns(&f.Workers[i])...)
 	}
-	disallowed := f.Disallowed(f.At.Add(-fleet.DisallowedFor))
-	for _, d := range disallowed[:min(len(disallowed), maxDisallowed)] {
-		add(concern{
-			Key: "disallowed " + d.Principal + " " + d.Space + " " + d.Stream, State: "failed", What: cmp.Or(d.Principal, "a client"), URL: "/settings#disallowed",
-			Text: d.Stream + " to " + d.Space + ": " + fleet.DisallowedText(&d), Since: d.At, CLI: "settle fleet",
-		})
-	}
+	list = append(list, denialConcerns(f)...)
 	list = append(list, unperformedConcerns(f)...)
 	if t.Dead.Open > 0 {
 		text := display.Count(t.Dead.Open, "event") + " failed or refused, neither redriven nor dismissed"
@@ -300,30 +260,6 @@ func stuckConcerns(stuck []fleet.Stuck, count int) (list []concern) {
 	return list
 }
 
-// failingConcerns lists the actions whose tasks fail. Tasks that were given up, and whose program handles that, are mentioned, and nothing is wrong.
-func failingConcerns(f *fleet.Fleet) (list []concern) {
-	all, unnamed := f.Failing()
-	for i := range all {
-		a := &all[i]
-		c := concern{
-			Key: "failing " + a.Space + " " + a.Action, State: "failed", What: a.Space, URL: pathOf("spaces", a.Space) + "#tasks", Text: fleet.FailingText(a), Since: a.At,
-			CLI: "settle get " + a.Space + " " + a.Action,
-		}
-		switch {
-		case a.GivenUp == 0:
-			c.State, c.Since = "parked", a.Since
-		case a.Handled:
-			c.State = "dormant"
-			c.Text += "; its program handles that"
-		}
-		list = append(list, c)
-	}
-	if unnamed > 0 {
-		list = append(list, concern{Key: "failing more", State: "failed", What: "tasks", URL: "/doctor", Text: "those of " + display.Count(unnamed, "more action") + " fail, too: workers name those that have failed last", CLI: "settle doctor"})
-	}
-	return list
-}
-
 // Actions without a performer: after how long they need attention, and how many are named.
 const (
 	unperformedAfter = 3 * time.Second
@@ -366,14 +302,6 @@ func workerConcerns(w *fleet.Member) (list []concern) {
 		l := &fig.Losses[i]
 		add(concern{Key: "loss " + l.What(), State: "quarantined", What: l.What(), URL: "/doctor", Text: "set aside: " + l.Reason, Since: l.Since, CLI: "settle doctor"})
 	}
-	for i := range fig.Unsettled {
-		u := &fig.Unsettled[i]
-		text := notConverging(u.Count)
-		if round := u.Round(); round != "" {
-			text += ": " + round
-		}
-		add(concern{Key: "unsettled " + u.Space, State: "invalid", What: u.Space, URL: pathOf("spaces", u.Space), Text: text, Since: u.Since, Why: graphURL(u.Space, ""), CLI: "settle graph " + u.Space})
-	}
 	for _, l := range fig.Late {
 		add(concern{Key: "late " + l.Space, State: "waiting", What: l.Space, URL: pathOf("spaces", l.Space), Text: "timers or delayed events are due and not handled", Since: l.Since, CLI: "settle timers " + l.Space})
 	}
@@ -390,14 +318,6 @@ func workerConcerns(w *fleet.Member) (list []concern) {
 		add(concern{Key: "abandoned " + w.ID, State: "running", What: w.ID, URL: "/fleet", Text: abandonedText(fig.Abandoned)})
 	}
 	return list
-}
-
-// notConverging says how many nodes do not converge.
-func notConverging(n int) string {
-	if n == 1 {
-		return "1 node does not converge"
-	}
-	return display.Count(n, "node") + " do not converge"
 }
 
 // abandonedText says how many calls of application code were given up.

@@ -39,7 +39,7 @@ func (a *act) runOf() (flow.Runs, string, error) {
 	if err := runs.CheckID(a.Get("run")); err != nil {
 		return flow.Runs{}, "", &missing{err.Error()}
 	}
-	client, err := a.client(cmp.Or(a.Visitor.Name(), a.cfg.SendAs))
+	client, err := a.client(cmp.Or(a.Visitor.Name(), a.cfg.SendAs, a.Visitor.SendsAs()))
 	if err != nil {
 		return flow.Runs{}, "", err
 	}

@@ -215,7 +215,7 @@ func doSchedule(verb string, f func(context.Context, flow.Schedules, string, *ac
 		if err := schedule.CheckName(name); err != nil {
 			return nil, &missing{err.Error()}
 		}
-		client, err := a.client(cmp.Or(a.Visitor.Name(), a.cfg.SendAs))
+		client, err := a.client(cmp.Or(a.Visitor.Name(), a.cfg.SendAs, a.Visitor.SendsAs()))
 		if err != nil {
 			return nil, err
 		}

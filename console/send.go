@@ -210,10 +210,7 @@ func (a *act) send(ctx context.Context) (*done, error) {
 		}
 		id = settle.ID(given)
 	}
-	by := a.Visitor.Name()
-	if by == "" {
-		by = a.cfg.SendAs
-	}
+	by := cmp.Or(a.Visitor.Name(), a.cfg.SendAs, a.Visitor.SendsAs())
 	client, err := a.client(by)
 	if err != nil {
 		return nil, err
@@ -225,6 +222,9 @@ func (a *act) send(ctx context.Context) (*done, error) {
 		command = append(command, quoted(payload.String()))
 	}
 	command = append(command, "--id", id.String())
+	if by == model.Operator {
+		command = append(command, "--principal", by)
+	}
 	sent, err := client.Send(ctx, out)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,6 @@ import (
 	"github.com/settlehq/settle/internal/audit"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/options"
-	"github.com/settlehq/settle/status"
 )
 
 func settingsPage() page {
@@ -37,8 +36,8 @@ type settingsData struct {
 	Closed     bool
 	Rules      []access.Rule
 	Broken     string // rules that cannot be decoded
-	// Disallowed are events that no rule allows and whose space does not exist.
-	Disallowed []status.Disallowed
+	// Disallowed are the last events that no rule allows.
+	Disallowed []denial
 	Roles      []roles.Role
 	Options    []optionRow
 	All        int
@@ -59,7 +58,7 @@ func (c *Console) settings(ctx context.Context, q *query) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Disallowed = f.Disallowed(time.Time{})
+	d.Disallowed = denialsOf(f)
 	find := strings.ToLower(d.Query)
 	for _, o := range options.Of(&settle.WorkerConfig{}) {
 		d.All++

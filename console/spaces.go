@@ -82,7 +82,7 @@ func (c *Console) spaces(ctx context.Context, q *query) (*shown, error) {
 	}
 	text := strings.ToLower(strings.TrimSpace(q.Param("q")))
 	all := c.shared.Stuck(ctx, f, stuckAge)
-	marks := markedSpaces(f, all)
+	marks := markedSpaces(f, all, q.visitor.SeesSpace)
 	d := &spacesData{Query: q.Param("q"), State: q.Param("state")}
 	counts := map[string]int{}
 	var found []spaceRow
@@ -129,6 +129,10 @@ func (c *Console) spaces(ctx context.Context, q *query) (*shown, error) {
 		s.Title, s.State = "1 space is stuck", "parked"
 	case stuck > 1:
 		s.Title, s.State = display.Grouped(stuck)+" spaces are stuck", "parked"
+	case counts[wordComputing] == 1:
+		s.Title, s.State = "A computation of 1 space fails", "failed"
+	case counts[wordComputing] > 1:
+		s.Title, s.State = "Computations of "+display.Grouped(counts[wordComputing])+" spaces fail", "failed"
 	}
 	if text != "" && program.CheckSpaces(q.Param("q")+"*") == nil {
 		s.CLI += " '" + q.Param("q") + "*'"
@@ -136,8 +140,15 @@ func (c *Console) spaces(ctx context.Context, q *query) (*shown, error) {
 	return s, nil
 }
 
+// Words for how spaces are.
+const (
+	wordComputing = "computation fails"
+	wordUnsettled = "does not converge"
+	wordFailing   = "task fails"
+)
+
 // spaceWords are the words for how spaces are, the worst first.
-var spaceWords = []string{"stuck", "does not converge", "task fails", "late", "busy", "well"}
+var spaceWords = []string{"stuck", wordComputing, wordUnsettled, wordFailing, "late", "busy", "well"}
 
 // rank orders rows: those that need attention first.
 func rank(r *spaceRow) int {
@@ -147,8 +158,9 @@ func rank(r *spaceRow) int {
 // stuckAge is how old the list of all stuck spaces may be, if there are more than workers name anyway.
 const stuckAge = 5 * time.Second
 
-// markedSpaces returns the spaces that processes report to be other than well; stuck are those that are stuck.
-func markedSpaces(f *fleet.Fleet, stuck []fleet.Stuck) map[string]spaceRow {
+// markedSpaces returns the spaces that processes report to be other than well; stuck are those that are stuck. The texts of a space name no other space that
+// the visitor does not see.
+func markedSpaces(f *fleet.Fleet, stuck []fleet.Stuck, sees func(space string) bool) map[string]spaceRow {
 	all := map[string]spaceRow{}
 	for i := range f.Workers {
 		fig := f.Workers[i].Figures
@@ -166,19 +178,48 @@ func markedSpaces(f *fleet.Fleet, stuck []fleet.Stuck) map[string]spaceRow {
 		}
 		for i := range fig.Failing {
 			if a := &fig.Failing[i]; a.GivenUp == 0 || !a.Handled && f.At.Sub(a.At) <= fleet.FailingFor {
-				all[a.Space] = spaceRow{State: "failed", Word: "task fails", Text: fleet.FailingText(a), Since: a.Since}
+				all[a.Space] = spaceRow{State: "failed", Word: wordFailing, Text: fleet.FailingText(a), Since: a.Since}
 			}
 		}
 		for i := range fig.Unsettled {
 			u := &fig.Unsettled[i]
-			all[u.Space] = spaceRow{State: "invalid", Word: "does not converge", Text: u.Round(), Since: u.Since}
+			of, text := spacesOf(u), u.Round()
+			if slices.ContainsFunc(of, func(space string) bool { return !sees(space) }) {
+				text = ""
+			}
+			for _, space := range of {
+				all[space] = spaceRow{State: "invalid", Word: wordUnsettled, Text: text, Since: u.Since}
+			}
 		}
 	}
+	markComputing(f, all, sees)
 	for i := range stuck {
 		s := &stuck[i]
 		all[s.Space] = spaceRow{State: stateOfCause(s.Cause), Word: "stuck", Text: s.Reason, Since: s.Since}
 	}
 	return all
+}
+
+// markComputing marks the spaces with computations that fail, and those that read what follows from them.
+func markComputing(f *fleet.Fleet, all map[string]spaceRow, sees func(space string) bool) {
+	list, _, _ := f.FailingNodes()
+	for i := range list {
+		s := &list[i]
+		of := "another space"
+		if sees(s.Space) {
+			of = "space " + s.Space
+		}
+		for _, reader := range s.Readers {
+			all[reader] = spaceRow{State: "waiting", Word: wordComputing, Text: "it reads what follows from a computation of " + of + " that fails", Since: s.Since}
+		}
+	}
+	for i := range list {
+		s := &list[i]
+		if slices.ContainsFunc(s.Readers, func(reader string) bool { return !sees(reader) }) {
+			s.Readers = nil
+		}
+		all[s.Space] = spaceRow{State: "failed", Word: wordComputing, Text: fleet.FailingNodesText(s), Since: s.Since}
+	}
 }
 
 // place fills in where a space is served and what it runs.

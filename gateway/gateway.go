@@ -43,6 +43,9 @@ type Config struct {
 	API http.Handler `kong:"-"`
 	// Operator gives requests on a loopback address without any token the rights of the operator, to which rules do not apply.
 	Operator bool `kong:"-"`
+	// OperatorPages gives these rights to requests for Pages alone, and only if no page of another origin has made them; requests for /v1 obey the
+	// rules. settle dev sets it, which owns its server and its store (docs/adr/0097).
+	OperatorPages bool `kong:"-"`
 	// Origins are the origins of pages, besides the gateway's own, that are allowed to read, such
 	// as https://board.example.com.
 	Origins []string `kong:"-"`

@@ -76,9 +76,13 @@ func (g *Gateway) allows(origin string, r *http.Request) bool {
 	if origin == "" {
 		return r.Header.Get("Sec-Fetch-Site") != "cross-site" // a page may send no Origin
 	}
+	return g.isOwn(origin, r) || slices.Contains(g.cfg.Origins, origin)
+}
+
+// isOwn reports whether an origin is that of the gateway's own pages, as a request names the gateway.
+func (g *Gateway) isOwn(origin string, r *http.Request) bool {
 	u, err := url.Parse(origin)
-	own := err == nil && u.Host != "" && u.Host == r.Host && (g.tls == nil || u.Scheme == "https")
-	return own || slices.Contains(g.cfg.Origins, origin)
+	return err == nil && u.Host != "" && u.Host == r.Host && (g.tls == nil || u.Scheme == "https")
 }
 
 // share permits the page to read the answer.
@@ -107,7 +111,7 @@ func (g *Gateway) identify(r *http.Request) *caller {
 // holder returns the holder of the token of a request, nil if it is missing or not valid.
 func (g *Gateway) holder(r *http.Request) *caller {
 	if g.cfg.Token == "" && g.principals == nil {
-		return &caller{sends: true, operator: g.cfg.Operator} // on a loopback address: see Listen
+		return &caller{sends: true, operator: g.cfg.Operator || g.cfg.OperatorPages && g.isOwnVisit(r)} // on a loopback address: see Listen
 	}
 	token := tokenOf(r)
 	if token == "" {
@@ -120,6 +124,22 @@ func (g *Gateway) holder(r *http.Request) *caller {
 		return nil
 	}
 	return g.principals.of(token)
+}
+
+// isOwnVisit reports whether a request for a page comes from this gateway's own pages, from a link or an address that a person has opened, or
+// from a program of this machine: from no page of another origin, not even one that Config.Origins allows, or one of another port of this machine.
+func (g *Gateway) isOwnVisit(r *http.Request) bool {
+	if !g.loopback || !g.isPage(r) {
+		return false
+	}
+	if g.isVisit(r) {
+		return true
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		return g.isOwn(origin, r)
+	}
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "" || site == "none" || site == "same-origin"
 }
 
 // tokenOf returns the token of a request, "" if there is none. In a URL it is for EventSource and WebSocket

@@ -46,7 +46,11 @@ const (
 // send stores an event.
 func (h handler) send(w http.ResponseWriter, r *http.Request) {
 	space, stream := r.PathValue("space"), r.PathValue("stream")
-	limited(w, r, callerOf(r).maySend(space, stream), false, func() {
+	refused := callerOf(r).maySend(space, stream)
+	if refused != "" {
+		h.deny(callerOf(r).name(), space, stream, refused)
+	}
+	limited(w, r, refused, false, func() {
 		e := Event{By: callerOf(r).name(), Space: space, Stream: stream}
 		rc := http.NewResponseController(w)
 		_ = rc.SetReadDeadline(time.Now().Add(h.writeTimeout)) // not every writer supports it
@@ -64,6 +68,18 @@ func (h handler) send(w http.ResponseWriter, r *http.Request) {
 		answer := map[string]any{"event": id, "duplicate": duplicate}
 		h.await(w, r, &e, id, wait, answer)
 	})
+}
+
+// Denials is an Ingress that remembers the events which their sender may not send. They are not stored.
+type Denials interface {
+	Denied(principal, space, stream, reason string)
+}
+
+// deny passes a refusal on. A request with names that nothing can have is only refused.
+func (h handler) deny(principal, space, stream, reason string) {
+	if d, is := h.ingress.(Denials); is && model.CheckName("space", space) == nil && model.CheckSendStream(stream) == nil {
+		d.Denied(principal, space, stream, reason)
+	}
 }
 
 // await answers with the receipt of an event, or that it is stored and has none yet.

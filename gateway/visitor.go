@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"path"
 	"strings"
+
+	"github.com/settlehq/settle/model"
 )
 
 // Visitor is the origin of a request for a page (Config.Pages), with the rights that it has now.
@@ -32,9 +34,20 @@ func (v *Visitor) Again() *Visitor {
 // Name returns the name of the principal, "" for none.
 func (v *Visitor) Name() string { return v.c.name() }
 
+// SendsAs returns the principal in whose name an event of the visitor is sent, "" for none: its own, or that of the operator for one with these rights in a
+// deployment with rules, which would refuse an event without a principal. Without rules it is none, so that ids are those of the commands.
+func (v *Visitor) SendsAs() string {
+	if v.c.principal == nil && v.c.operator && v.c.rules.Closed() {
+		return model.Operator
+	}
+	return v.Name()
+}
+
 // Key is the same for visitors that may see the same, as long as no right is changed.
 func (v *Visitor) Key() string {
 	switch {
+	case v.c.principal == nil && v.c.operator:
+		return "operator"
 	case v.c.principal == nil && v.c.sends:
 		return "open"
 	case v.c.principal == nil:

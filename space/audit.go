@@ -37,8 +37,10 @@ type audit struct {
 	surfaces map[*surface]int32
 	due      int
 	failing  int
-	back     int
-	wrong    []string
+	// failingLive are those that are live.
+	failingLive int
+	back        int
+	wrong       []string
 }
 
 func (a *audit) fail(format string, args ...any) {
@@ -88,6 +90,12 @@ func (a *audit) node(n *node) {
 	}
 	if n.failed() {
 		a.failing++
+		if a.live[n] {
+			a.failingLive++
+		}
+	}
+	if n.more != nil && n.more.failedAt != 0 && a.g.failures.live[n.more.failedAt-1] != n {
+		a.fail("node %s is not at its place in the list of those that fail", n.id())
 	}
 	if n.due() {
 		a.due++
@@ -160,8 +168,11 @@ func (a *audit) totals() {
 	if a.due != a.g.dueCount {
 		a.fail("%d nodes are due, the count says %d", a.due, a.g.dueCount)
 	}
-	if a.failing != a.g.failing {
-		a.fail("%d nodes have failed, the count says %d", a.failing, a.g.failing)
+	if a.failing != a.g.failures.all {
+		a.fail("%d nodes have failed, the count says %d", a.failing, a.g.failures.all)
+	}
+	if a.failingLive != len(a.g.failures.live) {
+		a.fail("%d live nodes have failed, the list has %d", a.failingLive, len(a.g.failures.live))
 	}
 	for i, n := range a.g.gated {
 		if !n.held || !n.due() || n.more.gate.place != i {

@@ -240,7 +240,7 @@
 //	words     spec, rejection, trace, errors, config, match (which readers a change concerns), task and
 //	          cancel (documents with a meaning), autodebounce, echo
 //	records   node (nodes, surfaces, reads, documents), index and causes
-//	graph     documents, nodes, queue, height (order), gates, liveness, preflight (stale nodes),
+//	graph     documents, nodes, queue, height (order), gates, failures, liveness, preflight (stale nodes),
 //	          invalidation, gatetimes and reads are its parts; graph adds nodes and edges to
 //	          all of them and removes them; audit compares them with a rebuild
 //	upkeep    patience, convergence (budgets), echoguard, rounds, overruns, observations, undo, needs, cron: each owns

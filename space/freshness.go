@@ -52,7 +52,7 @@ func (s *Space) pending(n *node) (f Freshness) {
 
 // flaw returns why the value of a document is wrong although nothing is pending, "" if it is not.
 func (s *Space) flaw(id string) (why string) {
-	if len(s.graph.stale) == 0 && s.graph.failing == 0 && len(s.rounds.held) == 0 {
+	if len(s.graph.stale) == 0 && s.graph.failures.all == 0 && len(s.rounds.held) == 0 {
 		return ""
 	}
 	if d := s.graph.lookup(docKey{doc: id}); d != nil && d.writer != nil && d.writer.node.failed() {

@@ -20,11 +20,10 @@ type graph struct {
 	liveness
 	staleness
 	changes
+	failures
 
-	// failing counts the nodes whose last run ended in an error.
-	failing int
-	trace   *Trace
-	stats   *Stats
+	trace *Trace
+	stats *Stats
 	// removing is called with each node that is removed.
 	removing func(*node)
 	// arrival is called with each new node, before wire.
@@ -36,7 +35,7 @@ func newGraph(trace *Trace, stats *Stats) *graph {
 	g.docs, g.far, g.byID = map[string]*doc{}, map[docKey]*doc{}, map[string]*node{}
 	g.heights = heights{table: &g.nodeTable, marks: &g.marks, stats: stats}
 	g.gates = gates{queue: &g.queue, wall: func() int64 { return 0 }, changed: func(*node) {}}
-	g.liveness = liveness{documents: &g.documents, heights: &g.heights, queue: &g.queue, gates: &g.gates, marks: &g.marks, stats: stats}
+	g.liveness = liveness{documents: &g.documents, heights: &g.heights, queue: &g.queue, gates: &g.gates, marks: &g.marks, failures: &g.failures, stats: stats}
 	g.staleness = staleness{documents: &g.documents, queue: &g.queue, marks: &g.marks, stats: stats}
 	g.changes = changes{documents: &g.documents, queue: &g.queue, gates: &g.gates, staleness: &g.staleness, trace: trace, stats: stats}
 	return g
@@ -90,19 +89,6 @@ func (g *graph) unindex(d *dep) {
 		g.uncountRead(d)
 	}
 	d.eachWriter(true, func(s *surface) { g.keepStale(s.node) })
-}
-
-// setErr records the error of a node's last run.
-func (g *graph) setErr(n *node, err error) {
-	if n.failed() {
-		g.failing--
-	}
-	if err != nil {
-		n.ext().lastErr = err
-		g.failing++
-	} else if n.more != nil {
-		n.more.lastErr = nil
-	}
 }
 
 // register adds a node. Nothing runs and no data is read because of it: an effect is live and will run in the

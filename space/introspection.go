@@ -1,6 +1,9 @@
 package space
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space/inspect"
 )
@@ -34,3 +37,49 @@ func (s *Space) Recorder() *inspect.Recorder { return s.recorder }
 // it, but any goroutine may read the snapshot. It does not influence the space, and costs a comparison per
 // node and a few words per waiting event.
 func (s *Space) Inspect() *inspect.Snapshot { return s.publisher.snapshot() }
+
+// Failing are the computations of a space that are needed and fail.
+type Failing struct {
+	// Nodes are the first of them by id, Count is the number of all.
+	Nodes []FailingNode
+	Count int
+	// Docs are observed documents that follow from them, directly or through others.
+	Docs []string
+}
+
+// FailingNode is a node whose last run ended in an error.
+type FailingNode struct {
+	Node string
+	Err  error
+}
+
+// FailingChanges returns a number that is another one if Failing may return something else.
+func (s *Space) FailingChanges() uint64 { return s.graph.failures.changes }
+
+// Failing returns the live nodes whose last run ended in an error, at most so many of them. It costs a visit of all of these, and of what follows
+// from them.
+func (s *Space) Failing(most int) (out Failing) {
+	list := slices.Clone(s.graph.failures.live)
+	slices.SortFunc(list, func(a, b *node) int { return cmp.Compare(a.id(), b.id()) })
+	out.Count = len(list)
+	for _, n := range list[:min(len(list), most)] {
+		out.Nodes = append(out.Nodes, FailingNode{n.id(), n.more.lastErr})
+	}
+	s.graph.downstream(list, func(n *node) {
+		if doc, is := s.observed(n); is {
+			out.Docs = append(out.Docs, doc)
+		}
+	})
+	slices.Sort(out.Docs)
+	return out
+}
+
+// observed returns the document that a node observes for others, false if it is no such node.
+func (s *Space) observed(n *node) (doc string, is bool) {
+	if n.kind != Effect || len(n.deps) == 0 {
+		return "", false
+	}
+	doc = n.deps[0].doc.key.doc
+	o := s.observers[doc]
+	return doc, o != nil && o.node == n
+}

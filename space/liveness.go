@@ -13,6 +13,7 @@ type liveness struct {
 	queue     *queue
 	gates     *gates
 	marks     *marks
+	failures  *failures
 	stats     *Stats
 	fresh     []*node // with provisional demand
 }
@@ -75,6 +76,9 @@ func (l *liveness) updateLive(work []*node, to bool) []*node {
 	} else if n.more != nil {
 		n.more.gate.holds = 0
 		l.gates.letGo(n)
+	}
+	if n.failed() {
+		l.failures.keep(n)
 	}
 	for _, d := range n.deps {
 		if d.indexed {

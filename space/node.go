@@ -82,7 +82,9 @@ type extra struct {
 	// cleanAs is the version under which the node was clean before its code changed, "" for none.
 	cleanAs string
 	lastErr error
-	errors  uint64 // runs that returned an error
+	// failedAt is the place in failures.live plus one, 0 for none.
+	failedAt int32
+	errors   uint64 // runs that returned an error
 	// causes are those other than reads.
 	causes []string
 	// firing are the causes of the current run, see runner.firing.

@@ -53,6 +53,11 @@ type Figures struct {
 	// Differing are the nodes that were found not to be idempotent, those of most spaces first, at most 20; DifferingCount is the number of all of them.
 	Differing      []Differing `json:"differing,omitzero"`
 	DifferingCount int         `json:"differing_count,omitzero"`
+	// FailingNodes are the spaces with nodes that are needed and fail, those that have for longest first, at most 20. FailingSpaceCount is the number
+	// of all such spaces, FailingNodeCount that of all such nodes.
+	FailingNodes      []FailingNodes `json:"failing_nodes,omitzero"`
+	FailingSpaceCount int            `json:"failing_space_count,omitzero"`
+	FailingNodeCount  int            `json:"failing_node_count,omitzero"`
 	// Failing are the actions whose tasks fail, those that have failed last first, at most 20; FailingCount is the number of all of them.
 	Failing      []FailingAction `json:"failing,omitzero"`
 	FailingCount int             `json:"failing_count,omitzero"`
@@ -64,6 +69,11 @@ type Figures struct {
 	// another worker counts there, too.
 	Disallowed      []Disallowed `json:"disallowed,omitzero"`
 	DisallowedCount uint64       `json:"disallowed_count,omitzero"`
+	// Denials are the last events that no rule allows and that were refused, in the same form, at most 20 that have ended so in their space, which exists, and 20
+	// that the gateway of the worker has refused: those are not stored, and have no Event.
+	// DenialCount is the number of all since the worker has started.
+	Denials     []Disallowed `json:"denials,omitzero"`
+	DenialCount uint64       `json:"denial_count,omitzero"`
 	// Unperformed are the actions whose tasks no performer takes, those that have waited for longest first, at most 20; UnperformedCount is the
 	// number of all.
 	Unperformed      []Unperformed `json:"unperformed,omitzero"`
@@ -96,7 +106,7 @@ type Figures struct {
 	Rewound model.Rewind `json:"rewound,omitzero"`
 }
 
-// Disallowed are events of a principal, "" for none, of one stream to one space that does not exist, which no rule allows.
+// Disallowed are events of a principal, "" for none, of one stream to one space, which no rule allows.
 type Disallowed struct {
 	Principal string `json:"principal,omitzero"`
 	Space     string `json:"space"`

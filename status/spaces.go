@@ -59,6 +59,26 @@ type FailingAction struct {
 	At    time.Time `json:"at"`
 }
 
+// FailingNodes are the nodes of a space that are needed, because they or what follows from them is observed, and whose last runs have failed: each
+// keeps the output that it had before.
+type FailingNodes struct {
+	Space string `json:"space"`
+	// Nodes are the first of them by name, Count is the number of all.
+	Nodes []FailingNode `json:"nodes"`
+	Count int           `json:"count"`
+	// Readers are spaces that read documents which follow from them, ReaderCount is the number of all.
+	Readers     []string `json:"readers,omitzero"`
+	ReaderCount int      `json:"reader_count,omitzero"`
+	// Since is when the worker has first seen one fail since all had succeeded.
+	Since time.Time `json:"since"`
+}
+
+// FailingNode is a node whose last run has failed.
+type FailingNode struct {
+	Node  string `json:"node"`
+	Error string `json:"error"`
+}
+
 // Differing is a node that is not idempotent: two runs that have read the same had different results.
 type Differing struct {
 	Node string `json:"node"`

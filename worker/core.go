@@ -25,6 +25,7 @@ type core struct {
 	recording recording
 	episode   episode
 	rounds    map[string]roundEpisode // by way round
+	failing   coreFailing
 	load      coreLoad
 	// differing are the nodes that were found not to be idempotent and logged, since the space was loaded.
 	differing map[string]bool
@@ -123,6 +124,7 @@ func (c *core) Settle(now time.Duration) host.Ready {
 	c.clock.flush()
 	c.expire(now)
 	c.follow()
+	c.followFailing()
 	if rec := c.Recorder(); rec.Busy(c.of.Now() - now) {
 		found := rec.Markers()
 		last := found[len(found)-1]

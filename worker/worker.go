@@ -8,6 +8,7 @@ import (
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker/host"
 	"github.com/settlehq/settle/worker/tasks"
 )
@@ -60,6 +61,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	w.AddFigures(e.unsettled.describe)
 	w.AddFigures(e.failing.describe)
 	w.AddFigures(e.differing.describe)
+	w.AddFigures(func(f *status.Figures) { e.failingNodes.describe(f, w.Readers) })
 	if e.offers != nil {
 		w.AddFigures(e.offers.Describe)
 	}
@@ -92,6 +94,8 @@ type engine struct {
 	// unsettled are the spaces in which nodes do not converge.
 	unsettled unsettled
 	differing differing
+	// failingNodes are the spaces with computations that are needed and fail.
+	failingNodes failingNodes
 	// failing are the actions whose tasks fail.
 	failing failing
 	// performing limits the concurrent attempts at tasks; nil in an attachment.

@@ -50,6 +50,7 @@ func (c *getCmd) Run(ctx context.Context, io streams) error {
 	if err := c.check(); err != nil {
 		return usage(err)
 	}
+	c.asOwner()
 	n := ofSpaces(c.Space).patient(c.Timeout)
 	n.none = c.Doc != "" && !c.Confirmed && c.At == nil
 	return c.use(ctx, io, n, func(b *bus.Bus, client *settle.Client) error {

@@ -27,6 +27,7 @@ type watchCmd struct {
 // Run prints documents, and their newest values after each change, until it is interrupted. It survives
 // starts and stops of workers.
 func (c *watchCmd) Run(ctx context.Context, io streams) error {
+	c.asOwner()
 	n := ofSpaces(c.Space)
 	n.none = true
 	return c.use(ctx, io, n, func(b *bus.Bus, _ *settle.Client) error {

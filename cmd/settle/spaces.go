@@ -39,6 +39,15 @@ func (c inName) use(ctx context.Context, io streams, n need, f func(*bus.Bus, *s
 	return c.connection.use(ctx, io, n, f)
 }
 
+// asOwner makes a command that only reads do so in the name of the operator, unless it has another name or server than that of this directory. The
+// server belongs to the developer of this directory: a rule about others must not hide what it does (docs/adr/0097). A command that sends has no such
+// default: its event would have another id, and no rule would refuse it.
+func (c *inName) asOwner() {
+	if _, file := c.localServer(); c.Principal == "" && file != "" {
+		c.Principal = model.Operator
+	}
+}
+
 // reads reports whether the user may read the streams.
 func (c inName) reads(ctx context.Context, b *bus.Bus) bool {
 	c.principal = c.Principal
@@ -119,11 +128,18 @@ func (c *connection) config(name string) bus.Config {
 // useLocalServer connects to the server that runs in this directory or in one above it, unless a flag
 // or the environment names a server. It returns that server and the path of its record, "" for none.
 func (c *connection) useLocalServer() (s devserver.Server, file string) {
+	s, file = c.localServer()
+	if file != "" {
+		c.NATS = s.NATS
+	}
+	return s, file
+}
+
+func (c *connection) localServer() (s devserver.Server, file string) {
 	if c.NATS != "" || c.Context != "" || os.Getenv("NATS_URL") != "" || os.Getenv("NATS_CONTEXT") != "" {
 		return s, ""
 	}
 	s, file, _ = devserver.Find(".")
-	c.NATS = s.NATS
 	return s, file
 }
 

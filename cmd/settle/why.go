@@ -26,6 +26,7 @@ type question struct {
 
 // ask connects and asks a question about a space.
 func (c *question) ask(ctx context.Context, io streams, f func(context.Context, *settle.Client) error) error {
+	c.asOwner()
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	err := c.use(ctx, io, need{none: true, patience: c.Timeout}, func(_ *bus.Bus, client *settle.Client) error { return f(ctx, client) })

@@ -194,12 +194,12 @@ func (d *dev) start(ctx context.Context) error {
 	}
 	d.bus = d.run.Bus()
 	d.server = Server{NATS: d.run.Server().ClientURL(), HTTP: "http://" + web, PID: os.Getpid()}
-	pages, err := console.OnBus(d.bus, console.Config{Version: d.cfg.Version, Remember: true, Traces: d.traces.find(), Logger: d.log})
+	pages, err := console.OnBus(d.bus, console.Config{Version: d.cfg.Version, Principal: model.Operator, Remember: true, Traces: d.traces.find(), Logger: d.log})
 	if err != nil {
 		return errors.Join(err, d.run.Stop(ctx))
 	}
 	d.pages.Store(pages)
-	if err := d.serveGo(web); err != nil {
+	if err := d.serveGo(ctx, web); err != nil {
 		return errors.Join(err, d.run.Stop(ctx))
 	}
 	return keepPorts(d.server, d.store())
@@ -209,7 +209,7 @@ func (d *dev) start(ctx context.Context) error {
 func (d *dev) deployment(nats, address string) settle.Config {
 	o := d.cfg.Worker
 	web := o.HTTP
-	web.Addr = address
+	web.Addr, web.OperatorPages = address, true
 	web.Pages = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { d.pages.Load().ServeHTTP(w, r) }) // workers start when it is there
 	return settle.Config{
 		Hosted: true, Workers: -1, // added by begin, when they have something to run

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/internal/devserver"
 	"github.com/settlehq/settle/program"
@@ -61,23 +62,31 @@ func (d *dev) findGo(dir string) error {
 type web struct {
 	cancel  context.CancelFunc
 	serving sync.WaitGroup
+	rules   *access.Book // of the deployment
 }
 
 // serveGo serves pages and a program in Go at an address, until stop.
-func (d *dev) serveGo(address string) error {
+func (d *dev) serveGo(ctx context.Context, address string) error {
 	if d.golang == nil {
 		return nil
 	}
 	d.golang.nats = d.server.NATS
 	cfg := d.deployment("", address).HTTP
 	cfg.API, cfg.Logger = d.golang.proxy, d.log
-	g, err := gateway.Listen(cfg)
+	rules, err := access.Open(ctx, d.bus, d.log)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	cfg.Access = rules
+	g, err := gateway.Listen(cfg)
+	if err != nil {
+		rules.Close()
+		return err
+	}
+	d.web.rules = rules
+	within, cancel := context.WithCancel(context.Background())
 	d.web.cancel = cancel
-	d.web.serving.Go(func() { g.Serve(ctx, nil, nil, nil) }) // ends with ctx
+	d.web.serving.Go(func() { g.Serve(within, nil, nil, nil) }) // ends with within
 	return nil
 }
 
@@ -86,6 +95,7 @@ func (w *web) stop() {
 	if w.cancel != nil {
 		w.cancel()
 		w.serving.Wait()
+		w.rules.Close()
 	}
 }
 

@@ -22,7 +22,7 @@ func TestEveryCheckAndEveryCauseIsExplained(t *testing.T) {
 	}
 	for _, check := range []string{
 		CheckServers, CheckPayload, CheckJetStream, CheckCluster, CheckDurability, CheckStorage, CheckDeployment, CheckStreams, CheckReplicas,
-		CheckReach, CheckConsumers, CheckClock, CheckPermissions, CheckBorders, CheckUnreadable, CheckWorkers, CheckCoordinator, CheckVersions, CheckStuck, CheckGivenUp, CheckConvergence, CheckIdempotency, CheckBacklog, CheckTimers, CheckTasks, CheckWaking, CheckWatches, CheckPerformers, CheckPrograms, CheckDead, CheckBackup,
+		CheckReach, CheckConsumers, CheckClock, CheckPermissions, CheckBorders, CheckUnreadable, CheckWorkers, CheckCoordinator, CheckVersions, CheckStuck, CheckGivenUp, CheckComputing, CheckConvergence, CheckIdempotency, CheckBacklog, CheckTimers, CheckTasks, CheckWaking, CheckWatches, CheckPerformers, CheckPrograms, CheckDead, CheckBackup,
 	} {
 		if !strings.Contains(string(text), "\n### "+check+"\n") {
 			t.Errorf("check %q has no section", check)

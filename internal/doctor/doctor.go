@@ -75,6 +75,7 @@ const (
 	CheckVersions    = "versions"
 	CheckStuck       = "stuck spaces"
 	CheckGivenUp     = "given up"
+	CheckComputing   = "computations"
 	CheckConvergence = "convergence"
 	CheckIdempotency = "idempotency"
 	CheckBacklog     = "backlog"

@@ -33,6 +33,7 @@ func (j *judge) processes() {
 	j.unserved()
 	j.stuck()
 	j.givenUp()
+	j.computing()
 	j.convergence()
 	j.idempotency()
 	j.backlog()
@@ -256,6 +257,39 @@ func (j *judge) givenUp() {
 	}
 	if fine {
 		j.ok(CheckGivenUp, "no handler or node that was given up has still to return")
+	}
+}
+
+// computingWarning is how long computations may fail before that is reported.
+const computingWarning = 10 * time.Second
+
+// computing reports spaces with computations that are needed and fail.
+func (j *judge) computing() {
+	list, spaces, _ := j.fleet.FailingNodes()
+	told := 0
+	for i := range list {
+		s := &list[i]
+		age := j.fleet.At.Sub(s.Since)
+		if age < computingWarning {
+			spaces--
+			continue
+		}
+		if told++; told > maxNamed {
+			continue
+		}
+		node := "NODE"
+		if len(s.Nodes) > 0 {
+			node = s.Nodes[0].Node
+		}
+		j.bad(Warning, CheckComputing, fmt.Sprintf("space %s, for %v: %s", s.Space, age.Round(time.Second), fleet.FailingNodesText(s)),
+			"Each document that a computation would make, and what follows from it, stays as it was before. It runs again when something changes that it reads.",
+			"`settle why "+s.Space+" "+node+"` shows the error and what it reads; `settle graph "+s.Space+"` marks what follows from it. Send an event that corrects what it reads, or deploy a program that computes it.")
+	}
+	switch {
+	case spaces > maxNamed:
+		j.bad(Warning, CheckComputing, fmt.Sprintf("computations of %s fail", display.Count(spaces-maxNamed, "more space")), "See above.", "See above.")
+	case told == 0:
+		j.ok(CheckComputing, "no computation that something needs fails, for longer than %v", computingWarning)
 	}
 }
 

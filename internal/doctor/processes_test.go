@@ -160,6 +160,9 @@ var fleets = []struct {
 	{"handlers that were given up", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 3 }, Warning, "! given up worker w2 has 3 goroutines in handlers or nodes that were given up and have not returned|At 100, no more is given up|restart the worker", "worker w1 has|No more is given up"},
 	{"as many as may be", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 100 }, Failure, "✗ given up worker w2 has 100 goroutines|No more is given up", "has still to return"},
 	{"all have returned", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 0 }, OK, "✓ given up no handler or node that was given up has still to return", "goroutine"},
+	{"a computation that fails", darkFor(10*time.Second, 1), Warning, "! computations space dark0, for 10s: a computation fails, and space far reads what follows: light: no light Each document|`settle why dark0 light` shows", "no computation that something needs fails"},
+	{"one that has just begun to fail", darkFor(9*time.Second, 1), OK, "✓ computations no computation that something needs fails", "space dark0"},
+	{"computations of many spaces that fail", darkFor(time.Minute, 7), Warning, "space dark4, for 1m0s|computations of 2 more spaces fail", "space dark5"},
 	{"computations that do not converge", unsettled(10*time.Second, "a", "sum/x", "b", "b"), Warning, "! convergence space turn, on w1, for 10s: a (sum/x) -> b -> a Each run changes|`settle graph turn` marks the circle; `settle why turn a`", "again and again, for longer"},
 	{"a circle over several spaces", func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Unsettled = []status.Unsettled{{Space: "north", Nodes: []string{"x"}, Count: 1, Through: []string{"north/x", "south/y"}, Since: noon.Add(-time.Minute)}}
@@ -345,6 +348,19 @@ func TestRewinds_AreSaidAsTheyAreNoted(t *testing.T) {
 func unsettled(age time.Duration, way ...string) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Unsettled = []status.Unsettled{{Space: "turn", Nodes: []string{"a", "b"}, Count: 2, Way: way, Since: noon.Add(-age)}}
+	}
+}
+
+// darkFor makes w1 report so many spaces with a computation that has failed for so long.
+func darkFor(age time.Duration, spaces int) func(*fleet.Fleet) {
+	return func(f *fleet.Fleet) {
+		g := f.Workers[0].Figures
+		for i := range spaces {
+			g.FailingNodes = append(g.FailingNodes, status.FailingNodes{
+				Space: fmt.Sprint("dark", i), Count: 1, Nodes: []status.FailingNode{{Node: "light", Error: "no light"}}, Readers: []string{"far"}, ReaderCount: 1, Since: noon.Add(-age),
+			})
+		}
+		g.FailingSpaceCount, g.FailingNodeCount = spaces, spaces
 	}
 }
 

@@ -14,10 +14,32 @@ const DisallowedFor = time.Hour
 
 // Disallowed returns the events that no rule allows and whose space does not exist, as the workers report them: those that were found after a
 // time, the newest first, one entry for each principal, space and stream.
-func (f *Fleet) Disallowed(after time.Time) (list []status.Disallowed) {
+func (f *Fleet) Disallowed(after time.Time) []status.Disallowed {
+	return f.lastOf(after, func(g *status.Figures) []status.Disallowed { return g.Disallowed })
+}
+
+// Denials is Disallowed for the events whose space exists: they have ended as refused.
+func (f *Fleet) Denials(after time.Time) []status.Disallowed {
+	return f.lastOf(after, func(g *status.Figures) []status.Disallowed { return g.Denials })
+}
+
+// DenialText says in a clause what has become of them, and why.
+func DenialText(d *status.Disallowed) string {
+	switch {
+	case d.Event == "" && d.Count == 1:
+		return "1 event was refused over HTTP, and not stored: " + d.Reason
+	case d.Event == "":
+		return display.Grouped(d.Count) + " events were refused over HTTP, and not stored: " + d.Reason
+	case d.Count == 1:
+		return fmt.Sprintf("1 event was refused, %s: %s", d.Event, d.Reason)
+	}
+	return fmt.Sprintf("%s events were refused, the last of them %s: %s", display.Grouped(d.Count), d.Event, d.Reason)
+}
+
+func (f *Fleet) lastOf(after time.Time, of func(*status.Figures) []status.Disallowed) (list []status.Disallowed) {
 	for i := range f.Workers {
 		if g := f.Workers[i].Figures; g != nil {
-			list = append(list, g.Disallowed...)
+			list = append(list, of(g)...)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b status.Disallowed) int { return b.At.Compare(a.At) })

@@ -33,4 +33,16 @@ func TestDisallowed_OfSeveralWorkersTheNewestFirst(t *testing.T) {
 	if got, want := DisallowedText(&one), "1 event was passed over, the last of them e: the space does not exist, and no rule"; got != want {
 		t.Errorf("%s, not %s", got, want)
 	}
+	f.Workers[2].Figures.Denials = []status.Disallowed{of(9, "bob", "s", 1), of(8, "bob", "s", 2), of(2, "bob", "t", 1)}
+	got = ""
+	for _, d := range f.Denials(at(2)) {
+		got += d.Space + ": " + DenialText(&d) + "; "
+	}
+	got += DenialText(&many)
+	if many.Event = ""; DenialText(&many) != "1,200 events were refused over HTTP, and not stored: no rule" {
+		t.Error(DenialText(&many))
+	}
+	if want := "s: 1 event was refused, e: no rule; 1,200 events were refused, the last of them e: no rule"; got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
 }

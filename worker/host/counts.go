@@ -35,6 +35,11 @@ type counters struct {
 	backlog           atomic.Int64 // bytes of the events that wait for their spaces
 	missed            missedLog
 	disallowed        disallowedLog
+	// denied has the events that no rule allows and whose space exists: each ends as refused.
+	denied disallowedLog
+	// unstored has the events that the gateway has refused, and unstoredSeq is the number of them.
+	unstored    disallowedLog
+	unstoredSeq atomic.Uint64
 }
 
 func (c *counters) read() Counts {

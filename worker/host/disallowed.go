@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/status"
 )
 
-// disallowedLog has the events that no rule allows and whose space does not exist. They end without a receipt, as that would create the
+// disallowedLog has the last events that no rule allows. Those whose space does not exist end without a receipt, as that would create the
 // space, so this is the only place that has them.
 type disallowedLog struct {
 	mu    sync.Mutex
@@ -65,6 +65,22 @@ func (l *disallowedLog) read() (newest []status.Disallowed, count uint64) {
 		newest = append(newest, l.newest[i].Disallowed)
 	}
 	return newest, l.count
+}
+
+// NoteDenied records an event that the gateway of this process has refused, and which is not stored, because its sender may not send it.
+func (w *Worker) NoteDenied(principal, space, stream, reason string) {
+	w.counters.unstored.add(&disallowed{status.Disallowed{
+		Principal: principal, Space: space, Stream: stream, Count: 1, Reason: reason, At: w.cfg.Now().UTC(),
+	}, w.counters.unstoredSeq.Add(1)})
+}
+
+// denials returns the last events that no rule allows and that were refused, in the lane or by the gateway, the newest first, and the number of all.
+func (c *counters) denials() (newest []status.Disallowed, count uint64) {
+	stored, n := c.denied.read()
+	unstored, m := c.unstored.read()
+	newest = append(stored, unstored...)
+	slices.SortStableFunc(newest, func(a, b status.Disallowed) int { return b.At.Compare(a.At) })
+	return newest, n + m
 }
 
 // passOver records and logs an event that no rule allows and whose space does not exist.

@@ -30,6 +30,7 @@ func (h *host) eventOf(m *model.Message) model.Event {
 	if err := may(ev.By(), ev.Space, ev.Stream); err != nil {
 		ev.Invalid = err.Error()
 		h.env.counters.byRule.Add(1)
+		h.env.counters.denied.note(m, ev.Invalid, h.env.cfg.Now())
 	}
 	return ev
 }

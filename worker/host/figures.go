@@ -41,6 +41,7 @@ func (w *Worker) Figures() status.Figures {
 	f.Busiest, f.Late, f.LateCount = loadOf(slices.Concat(serving, leaving), w.cfg.Now())
 	f.Missed = w.counters.missed.newest()
 	f.Disallowed, f.DisallowedCount = w.counters.disallowed.read()
+	f.Denials, f.DenialCount = w.counters.denials()
 	f.Next, f.Limit = w.residency.nextFew(), w.residency.limit
 	w.sidecars.fill(&f)
 	slices.SortFunc(f.Partitions, func(a, b status.Partition) int { return cmp.Compare(a.Partition, b.Partition) })

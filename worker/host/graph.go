@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -20,7 +19,7 @@ type graphParts struct {
 
 func (h *host) newGraphParts(core Graph) *graphParts {
 	return &graphParts{core: core, mirrors: mirrors{
-		loop: h.loop, watcher: fmt.Sprintf("%s-%s-%s", h.env.cfg.ID, h.space, h.appends.nonce), deliver: h.inbox.mirror,
+		loop: h.loop, watcher: watcherOf(h.env.cfg.ID, h.space, h.appends.nonce), deliver: h.inbox.mirror,
 		all: map[Ref]context.CancelFunc{},
 	}}
 }

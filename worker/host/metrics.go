@@ -69,6 +69,8 @@ func (w *Worker) observe(put meters.Put) {
 	put(meters.WorkerEventsWaitingAge, "", int64(oldest.Seconds()))
 	put(meters.WorkerQuarantined, "", quarantined)
 	put(meters.WorkerUnsettled, "", int64(f.UnsettledCount))
+	put(meters.WorkerNodesFailing, "", int64(f.FailingNodeCount))
+	put(meters.WorkerSpacesFailing, "", int64(f.FailingSpaceCount))
 	put(meters.WorkerBacklog, "", f.Backlog)
 	put(meters.WorkerSpacesStuck, "", int64(f.StuckCount))
 	put(meters.WorkerSpacesLate, "", int64(f.LateCount))

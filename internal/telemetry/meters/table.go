@@ -106,6 +106,8 @@ const (
 	WorkerPassDuration       = "settle.worker.pass.duration"
 	WorkerHeldBack           = "settle.worker.nodes.held_back"
 	WorkerUnsettled          = "settle.worker.spaces.unsettled"
+	WorkerSpacesFailing      = "settle.worker.spaces.failing"
+	WorkerNodesFailing       = "settle.worker.nodes.failing"
 	WorkerQuarantined        = "settle.worker.spaces.quarantined"
 	WorkerReadDuration       = "settle.worker.read.duration"
 	WorkerTasksPending       = "settle.worker.tasks.pending"
@@ -220,6 +222,8 @@ var Worker = []Instrument{
 	{Name: WorkerPassDuration, Kind: Histogram, Unit: "s", Help: "Time of a pass of a space: the handlers that were called and the computations that were run in one go.", Bounds: short},
 	{Name: WorkerHeldBack, Kind: Counter, Unit: "{node}", Help: "How often a node that was due was held back: by its gate (debounce, throttle, schedule), or because its runs do not converge and its budget is used up.", Attribute: reason, Values: []string{ByGate, ByBudget}},
 	{Name: WorkerUnsettled, Kind: Gauge, Unit: "{space}", Help: "Spaces in which computations do not converge (`settle fleet` names them)."},
+	{Name: WorkerSpacesFailing, Kind: Gauge, Unit: "{space}", Help: "Spaces with a computation that is needed and whose last run has failed (`settle doctor` names them)."},
+	{Name: WorkerNodesFailing, Kind: Gauge, Unit: "{node}", Help: "Computations that are needed and whose last run has failed: their documents keep the values that they had before."},
 	{Name: WorkerQuarantined, Kind: Gauge, Unit: "{space}", Help: "Spaces that are set aside because a commit of them cannot be read (`settle quarantine`)."},
 	{Name: WorkerReadDuration, Kind: Histogram, Unit: "s", Help: "Time of a confirmed read of a document, by whether its answer was up to date.", Attribute: result, Values: []string{Current, Stale, Failed}, Bounds: seconds},
 	{Name: WorkerTasksPending, Kind: Gauge, Unit: "{task}", Help: "Tasks of actions and inputs that are to be performed, of the spaces in memory."},
