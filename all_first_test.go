@@ -2,6 +2,7 @@ package settle_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"github.com/settlehq/settle"
 )
 
-// clinic has a board in hall over all doctors: what each derives in counts, "-" for one without it. counts is held back until computes is closed.
+// clinic has a board in hall over all doctors: what each derives in counts, "-" for one without it.
 func clinic(counts func(n int) (int, error)) *settle.Program {
 	p := settle.NewProgram("clinic")
 	booked, doctors := settle.NewCell[int]("booked"), settle.All("doctor-*")
@@ -67,6 +68,56 @@ func TestAll_ADerivedDocumentIsReadOnceItWasComputed(t *testing.T) {
 		}
 		if last := all[len(all)-1]; strings.Count(last, " 7") != 10 {
 			t.Errorf("at the end, the board is %s", last)
+		}
+	})
+}
+
+// A derived document that cannot be computed is absent for its readers: they do not wait for it.
+func TestAll_ADerivedDocumentThatFailsIsAbsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start("w1", clinic(func(n int) (int, error) {
+			if n == 7 {
+				return 0, errors.New("as it should")
+			}
+			return n, nil
+		}), nil)
+		c, _ := w.client("c", nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		w.Send("doctor-1", "book", "b1", "7")
+		w.Send("doctor-2", "book", "b1", "8")
+		w.Pass(time.Second)
+		got := looped(c.Space("hall").Watch(ctx, "board"))
+		w.Pass(2 * time.Second)
+		all := boards(got)
+		if want := `"doctor-1 -, doctor-2 8"`; len(all) == 0 || all[len(all)-1] != want {
+			t.Errorf("the boards are %v, want %s in the end", all, want)
+		}
+	})
+}
+
+// Two spaces that derive from each other do not wait for each other without end.
+func TestAll_SpacesThatDeriveFromEachOtherBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := settle.NewProgram("mutual").MadeByReads("left", "right")
+		most := settle.NewDerived[int]("most")
+		most.Compute(p, func(v *settle.View) (int, error) {
+			other := most.In("left")
+			if v.Space() == "left" {
+				other = most.In("right")
+			}
+			return min(3, other.Get(v)+1), nil
+		})
+		w.start("w1", p, nil)
+		c, _ := w.client("c", nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		got := looped(c.Space("left").Watch(ctx, "most"))
+		w.Pass(20 * time.Second)
+		if all := boards(got); len(all) == 0 || all[len(all)-1] != "3" {
+			t.Errorf("the values are %v, want 3 in the end", all)
 		}
 	})
 }
