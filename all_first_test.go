@@ -97,6 +97,31 @@ func TestAll_ADerivedDocumentThatFailsIsAbsent(t *testing.T) {
 	})
 }
 
+// A document of a space that does not exist is absent, and read again when the space was born. The reader does not wait for that.
+func TestAll_ADocumentOfASpaceThatDoesNotExistIsAbsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := clinic(func(n int) (int, error) { return n, nil })
+		settle.NewDerived[int]("one").Compute(p, func(v *settle.View) (int, error) {
+			return settle.NewDerived[int]("counts").In("doctor-1").Or(-1).Get(v), nil
+		})
+		w.start("w1", p, nil)
+		c, _ := w.client("c", nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		got := looped(c.Space("hall").Watch(ctx, "one"))
+		w.Pass(2 * time.Second)
+		if all := boards(got); len(all) == 0 || all[len(all)-1] != "-1" {
+			t.Errorf("before the first event, the values are %v, want -1 in the end", all)
+		}
+		w.Send("doctor-1", "book", "b1", "7")
+		w.Pass(time.Second)
+		if all := boards(got); len(all) == 0 || all[len(all)-1] != "7" {
+			t.Errorf("after the first event, the values are %v, want 7 in the end", all)
+		}
+	})
+}
+
 // Two spaces that derive from each other do not wait for each other without end.
 func TestAll_SpacesThatDeriveFromEachOtherBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

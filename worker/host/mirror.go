@@ -75,7 +75,7 @@ type firstValue struct {
 	held  context.CancelFunc // ends the question to the owner; nil if no absence is held back
 }
 
-// take passes a value of the log on. An absence that is the first value, or that of a store that has gone back, is held back.
+// take passes a value of the log on. An absence that is the first value is held back: later ones are deletions, or the store has gone back.
 func (f *firstValue) take(c history.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,9 +84,9 @@ func (f *firstValue) take(c history.Change) {
 		f.held = nil
 	}
 	m := mirrored{f.ctx, c.Value, c.Via, c.Trace}
-	fresh := !f.begun || c.Rewound
+	first := !f.begun
 	f.begun = true
-	if !fresh || !c.Value.IsAbsent() || f.cfg.Computed == nil {
+	if !first || !c.Value.IsAbsent() || f.cfg.Computed == nil {
 		f.deliver(f.ref, m)
 		return
 	}
