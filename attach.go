@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/ledger"
+	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -76,6 +77,8 @@ func (s Space) Attach(ctx context.Context, cfg AttachConfig) (*worker.Attachment
 			return nil, err
 		}
 	}
+	asks := live.Client{Bus: bus, Grace: 1} // without a worker, nothing computes a document
+	own.Computed = asks.Computed
 	if !cfg.Events {
 		return worker.Attach(ctx, bus, own)
 	}
