@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus/membus"
 )
 
 // clinic has a board in hall over all doctors: what each derives in counts, "-" for one without it.
@@ -118,6 +121,115 @@ func TestAll_ADocumentOfASpaceThatDoesNotExistIsAbsent(t *testing.T) {
 		w.Pass(time.Second)
 		if all := boards(got); len(all) == 0 || all[len(all)-1] != "7" {
 			t.Errorf("after the first event, the values are %v, want 7 in the end", all)
+		}
+	})
+}
+
+// An attachment that derives the board itself does not read what was not computed yet either.
+func TestAll_AnAttachmentReadsADerivedDocumentOnceItWasComputed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := clinic(func(n int) (int, error) { return n, nil })
+		w.start("w1", p, nil)
+		c, _ := w.client("c", nil)
+		w.Send("doctor-1", "book", "b1", "7")
+		w.Pass(time.Second)
+		editor, err := c.Space("hall").Attach(t.Context(), settle.AttachConfig{ID: "editor", Program: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer editor.Kill()
+		if err := editor.Observe(t.Context(), "board"); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Second)
+		w.Send("doctor-2", "book", "b1", "8")
+		w.Pass(5 * time.Second)
+		if got, want := written(w, "hall", "board"), []string{`"doctor-1 7"`, `"doctor-1 7, doctor-2 8"`}; !slices.Equal(got, want) {
+			t.Errorf("the log has the boards %v, want %v", got, want)
+		}
+		if n := editor.Runs()["board"]; n == 0 {
+			t.Error("the attachment has not derived it")
+		}
+	})
+}
+
+// written returns the values of a document in the log of its space.
+func written(w *world, space, document string) (all []string) {
+	for _, c := range w.Commits(space) {
+		for i := range c.Txs {
+			for _, write := range c.Txs[i].Writes {
+				if write.Doc == document {
+					all = append(all, write.Value.String())
+				}
+			}
+		}
+	}
+	return all
+}
+
+// What exists in a thousand spaces is read without a question to their owners; what does not exist costs one question each, a limited number at a time.
+func TestAll_OnlyAnAbsentDocumentCostsAQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 1000
+		w := newWorld(t)
+		p := settle.NewProgram("clinic").MadeByReads("hall")
+		booked, away := settle.NewCell[int]("booked"), settle.NewCell[int]("away")
+		settle.NewStream[int]("book").Handle(p, func(tx *settle.Tx, n int) error {
+			booked.Set(tx, n)
+			return nil
+		})
+		for name, cell := range map[string]settle.Cell[int]{"present": booked, "absent": away} { // any order: independent nodes
+			settle.NewDerived[string](name).Compute(p, func(v *settle.View) (string, error) {
+				all, some := settle.All("doctor-*").Names(v), 0
+				for _, doctor := range all {
+					if _, has := cell.In(doctor).Lookup(v); has {
+						some++
+					}
+				}
+				return fmt.Sprintf("%d of %d", some, len(all)), nil
+			})
+		}
+		var mu sync.Mutex
+		requests := map[string]int{}
+		count := func(op membus.Op) membus.Fate {
+			if op.Label == "ask" && !strings.Contains(op.Key, `"space":"doctor-`) {
+				return membus.Deliver
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			requests[op.Label]++
+			return membus.Deliver
+		}
+		counted := func() map[string]int {
+			mu.Lock()
+			defer mu.Unlock()
+			return maps.Clone(requests)
+		}
+		w.start("w1", p, count)
+		w.start("w2", p, count)
+		c, _ := w.client("c", nil)
+		for i := range n {
+			w.Send(fmt.Sprintf("doctor-%d", i), "book", "b1", "7")
+		}
+		w.Pass(5 * time.Second)
+		for _, name := range []string{"present", "absent"} {
+			before := counted()
+			ctx, cancel := context.WithCancel(t.Context())
+			got := looped(c.Space("hall").Watch(ctx, name))
+			w.Pass(4 * time.Second)
+			cancel()
+			all := boards(got)
+			if want := map[string]string{"present": `"1000 of 1000"`, "absent": `"0 of 1000"`}[name]; len(all) == 0 || all[len(all)-1] != want {
+				t.Errorf("%s: the values are %v, want %s in the end", name, all, want)
+			}
+			after := counted()
+			asks, heads := after["ask"]-before["ask"], after["head"]-before["head"]
+			t.Logf("%s: %d questions to another worker, %d reads of a head", name, asks, heads)
+			if name == "present" && asks != 0 || name == "absent" && (asks == 0 || asks > n) {
+				t.Errorf("%s: %d questions to another worker", name, asks)
+			}
+			w.Pass(5 * time.Second)
 		}
 	})
 }

@@ -77,8 +77,7 @@ func (s Space) Attach(ctx context.Context, cfg AttachConfig) (*worker.Attachment
 			return nil, err
 		}
 	}
-	asks := live.Client{Bus: bus, Grace: 1} // without a worker, nothing computes a document
-	own.Computed = asks.Computed
+	own.Computed = live.NewComputed(bus)
 	if !cfg.Events {
 		return worker.Attach(ctx, bus, own)
 	}

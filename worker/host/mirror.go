@@ -70,45 +70,47 @@ type firstValue struct {
 	ctx     context.Context // of the mirror
 	deliver func(Ref, mirrored)
 
-	mu    sync.Mutex
-	begun bool
-	held  context.CancelFunc // ends the question to the owner; nil if no absence is held back
+	mu sync.Mutex
+	// taken is the number of values of the log so far, and ask ends the question to the owner; nil if no absence is held back.
+	taken uint64
+	ask   context.CancelFunc
 }
 
-// take passes a value of the log on. An absence that is the first value is held back: later ones are deletions, or the store has gone back.
+// take passes a value of the log on. An absence that is the first value, or the first one after the store has gone back, is held back: any other one is a deletion.
 func (f *firstValue) take(c history.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.held != nil {
-		f.held()
-		f.held = nil
+	if f.ask != nil {
+		f.ask()
+		f.ask = nil
 	}
 	m := mirrored{f.ctx, c.Value, c.Via, c.Trace}
-	first := !f.begun
-	f.begun = true
+	first := f.taken == 0 || c.Rewound // what was computed before may be lost
+	f.taken++
 	if !first || !c.Value.IsAbsent() || f.cfg.Computed == nil {
 		f.deliver(f.ref, m)
 		return
 	}
 	ctx, cancel := context.WithTimeout(f.ctx, computing)
-	f.held = cancel
+	f.ask = cancel
+	n := f.taken
 	f.beside(func() { // ends with ctx
 		defer cancel()
-		f.hold(ctx, m)
+		f.hold(ctx, m, n)
 	})
 }
 
-// hold passes an absence on when the owner has confirmed it or the time is over, unless the log has something newer by then.
-func (f *firstValue) hold(ctx context.Context, m mirrored) {
+// hold passes an absence, the nth value, on when the owner has confirmed it or the time is over, unless the log has something newer by then.
+func (f *firstValue) hold(ctx context.Context, m mirrored, n uint64) {
 	exists, err := f.cfg.Computed(ctx, f.ref.Space, f.ref.Doc)
 	if exists {
 		<-ctx.Done() // when the value arrives from the log
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if errors.Is(ctx.Err(), context.Canceled) || errors.Is(err, model.ErrStopped) {
+	if f.taken != n || errors.Is(err, model.ErrStopped) {
 		return
 	}
-	f.held = nil
-	f.deliver(f.ref, m)
+	f.ask = nil
+	f.deliver(f.ref, m) // which drops it if the mirror has ended
 }
