@@ -52,11 +52,15 @@ func peek(t *testing.T) (a *abroad, look *watched, q asker, first asked) {
 	}
 	a.process(worker.Config{ID: "w1", Programs: worldtest.Always(p), Computed: q.computed}, nil)
 	look = a.watch(a.here, "look")
-	first = <-q
+	a.Pass(time.Second)
+	select {
+	case first = <-q:
+	default:
+		t.Fatal("the owner was not asked")
+	}
 	if want := (model.DocumentRef{Space: a.there, Document: "n"}); first.doc != want {
 		t.Errorf("asked about %v, want %v", first.doc, want)
 	}
-	a.Pass(time.Second)
 	look.want(t, "before there is an answer") // absent, as nothing derived look so far
 	return a, look, q, first
 }
