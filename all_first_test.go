@@ -125,6 +125,36 @@ func TestAll_ADocumentOfASpaceThatDoesNotExistIsAbsent(t *testing.T) {
 	})
 }
 
+// A worker that crashes while the board begins delays what is derived there, and makes it no absence: neither one that serves the board nor one that serves what it reads.
+func TestAll_ATakeoverMakesNoAbsence(t *testing.T) {
+	for _, victim := range []int{0, 1} {
+		for _, after := range []time.Duration{0, time.Microsecond, 500 * time.Millisecond} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				p := clinic(func(n int) (int, error) { return n, nil })
+				crash := []func(){w.start("w1", p, nil), w.start("w2", p, nil)}
+				c, _ := w.client("c", nil)
+				for i := range 10 {
+					w.Send(fmt.Sprintf("doctor-%d", i), "book", "b1", "7")
+				}
+				w.Pass(time.Second)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				got := looped(c.Space("hall").Watch(ctx, "board"))
+				w.Pass(after)
+				crash[victim]()
+				w.Pass(20 * time.Second)
+				if all := boards(got); len(all) == 0 || strings.Count(all[len(all)-1], " 7") != 10 {
+					t.Errorf("the boards are %v in the end", all)
+				}
+				if all := written(w, "hall", "board"); slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, "-,") || strings.HasSuffix(s, "-\"") }) {
+					t.Errorf("the log has the boards %v", all)
+				}
+			})
+		}
+	}
+}
+
 // An attachment that derives the board itself does not read what was not computed yet either.
 func TestAll_AnAttachmentReadsADerivedDocumentOnceItWasComputed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

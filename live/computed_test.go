@@ -37,6 +37,9 @@ func (s *sluggish) Read(ctx context.Context, q model.ReadRequest) ([]model.Docum
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
+	if q.Documents[0].Space == "unknown" {
+		return nil, model.ErrNoProgram
+	}
 	if s.documentOf == q.Documents[0].Space {
 		return []model.DocumentState{{Value: model.Int(7), Revision: 3}}, nil
 	}
@@ -60,7 +63,7 @@ func TestComputed_HasALimitedNumberOfQuestions(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		for name, want := range map[string]bool{"quick": true, "empty": false} { // any order: each on its own
+		for name, want := range map[string]bool{"quick": true, "empty": false, "unknown": false} { // any order: each on its own
 			go func() {
 				exists, err := s.Computed(ctx, name, "d")
 				if exists != want || err != nil || ctx.Err() != nil {
@@ -99,7 +102,7 @@ func TestComputed_OverTheBus(t *testing.T) {
 		go func() { s.Run(running, nil); close(ended) }()
 		defer func() { stop(); <-ended }()
 		synctest.Wait()
-		for name, want := range map[string]bool{"quick": true, "empty": false} { // any order: each on its own
+		for name, want := range map[string]bool{"quick": true, "empty": false, "unknown": false} { // any order: each on its own
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			if exists, err := computed(ctx, name, "d"); exists != want || err != nil || time.Since(began) > time.Second {
