@@ -72,7 +72,7 @@ func TestComputed_HasALimitedNumberOfQuestions(t *testing.T) {
 			}()
 		}
 		<-ctx.Done()
-		time.Sleep(time.Second)
+		synctest.Wait()
 		if host.most != maxComputing || host.now != 0 {
 			t.Errorf("%d questions were under way at a time, want %d; %d are at the end", host.most, maxComputing, host.now)
 		}
@@ -120,6 +120,6 @@ func TestComputed_OverTheBus(t *testing.T) {
 			t.Errorf("%d questions are under way, want %d", host.now, maxComputing)
 		}
 		<-ctx.Done()
-		time.Sleep(time.Second)
+		synctest.Wait()
 	})
 }
