@@ -196,7 +196,7 @@ func (a Action[In, Out]) Done(p *Program, done func(tx *Tx, t Task[In, Out]) err
 //
 // A pending or done task is not started again: with an equal input Start does nothing, with another
 // input the transaction fails. A task that was given up, cancelled or forgotten is started anew.
-// Options are space.Priority, space.Replace and space.Deadline.
+// Options are space.Priority, space.Replace, space.Deadline and space.DeadlineAt.
 func (a Action[In, Out]) Start(tx *Tx, key string, in In, options ...space.TaskOption) {
 	v, err := encode(a.in, in)
 	if err != nil {

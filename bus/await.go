@@ -31,6 +31,9 @@ func connectPatiently(ctx context.Context, cfg Config) (*Bus, error) {
 	}
 }
 
+// IsAway reports whether an error of Dial or Connect is that no server was reached, so that a later attempt may succeed.
+func IsAway(err error) bool { return isAway(err) }
+
 // isAway reports whether no server was reached, so that the same attempt may succeed later. A server that
 // refuses the credentials or the certificate of the client, or that speaks another protocol, was reached.
 func isAway(err error) bool {

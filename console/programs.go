@@ -489,6 +489,9 @@ func previewRollback(ctx context.Context, a *act) (*preview, error) {
 	for i := range rules {
 		r := &rules[i]
 		text += fmt.Sprintf("Spaces %s: %s, in place of %s. ", r.Spaces, r.Back, r.Target)
+		if warning := program.UnreadableText(r.Back, program.Unreadable(ctx, a.cfg.Bus, r.Targets(), r.Back)); warning != "" {
+			text += "Warning: " + warning + ". "
+		}
 	}
 	return &preview{
 		Title: fmt.Sprintf("Roll %s back in %s", a.Get("program"), display.Count(spaces, "space")), Button: "Roll back", Back: programURL(a.Get("program")), CLI: a.rollbackCommand(),

@@ -70,6 +70,17 @@ func TestPrograms_VersionsAndTheirDifference(t *testing.T) {
 	w.want("/programs/tray", 404, "No program tray was deployed here")
 }
 
+// A rollback to a version that does not read what the present one writes warns before it is confirmed.
+func TestRollback_WarnsOfDocumentsThatItCannotRead(t *testing.T) {
+	w := operate(t, settle.Config{Hosted: true})
+	first := w.deploys(basket("5"), "the first")
+	w.deploys(strings.Replace(basket("5"), `cell("items", {"n": 0}`, `cell("items", {"n": 0}, version = 2, upgrades = [lambda old: old]`, 1), "two")
+	before, _ := w.acts("rollback", url.Values{"program": {"cart"}}, nil, "settle rollback cart")
+	if !strings.Contains(before, first.String()+" cannot read document items in version 2 (it reads versions up to 1)") || !strings.Contains(before, "settle upgrades items=2") {
+		t.Error(before)
+	}
+}
+
 // A rollback says how many spaces change over, and gives them the version before.
 func TestRollback_GivesSpacesTheVersionBefore(t *testing.T) {
 	w := operate(t, settle.Config{Hosted: true})

@@ -102,7 +102,7 @@ func TestNotice_ASendToAnInvalidSpaceIsReportedToItsOrigin(t *testing.T) {
 		last := w.commit("a", to("no.space"))
 		time.Sleep(2 * time.Second)
 		n := w.notice("a", "a:1:1:0")
-		if n["event"] != "a:1:1:0" || n["to"] != "no.space" || n["stream"] != "add" || !strings.Contains(n["reason"], "'.'") {
+		if n["event"] != "a:1:1:0" || n["to"] != "no.space" || n["stream"] != "add" || n["outcome"] != "refused" || !strings.Contains(n["reason"], "'.'") {
 			t.Errorf("the notice is %v", n)
 		}
 		if w.position(0) != last {

@@ -117,7 +117,7 @@ func (r *release) refused(err error) {
 		r.leave(err)
 	case model.CheckName("space", r.m.Space) != nil:
 		log.Error("release refused: the space name is invalid", what...)
-		n := &model.Notice{Event: r.m.ID, To: r.m.Space, Stream: r.m.Stream, Reason: err.Error(), Depth: r.m.Depth}
+		n := &model.Notice{Event: r.m.ID, To: r.m.Space, Stream: r.m.Stream, Outcome: model.Refused, Reason: err.Error(), Depth: r.m.Depth}
 		if len(r.m.Payload) <= model.MaxReturned {
 			n.Payload, _ = model.ParseValue(r.m.Payload) // a payload that is not JSON is not returned
 		}

@@ -85,10 +85,18 @@ func waitedLong(ctx context.Context, bus port.Client, space string, key receipts
 	return h, err
 }
 
-// FindWaiting finds an event that waits for its time in a space; nil if none with that name does: it is
+// FindWaiting finds an event that waits for its time in a space, as the log has it now; nil if none with that name does: it is
 // queued, has ended, was cancelled, or was never sent.
 func FindWaiting(ctx context.Context, bus port.Client, space, stream, id string) (*model.Waiting, error) {
-	w, _, err := findWaiting(ctx, bus, space, stream, id, 0)
+	if err := checkEvent(space, receipts.Key{Stream: stream, ID: id}); err != nil {
+		return nil, err
+	}
+	epoch := bus.Epoch()
+	head, err := bus.Head(ctx, space) // the leader's: a replica that lags does not have the event yet
+	if err != nil {
+		return nil, fmt.Errorf("find event %s to %s/%s among those that wait: %w", id, space, stream, err)
+	}
+	w, _, err := findWaiting(ctx, bus, space, stream, id, reaches(bus, epoch, head))
 	return w, err
 }
 

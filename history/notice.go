@@ -22,7 +22,7 @@ func NoticeTo(rc *model.Receipt) string {
 func NoticeOf(space string, tx *model.Tx) *model.Notice {
 	rc := tx.Receipt
 	stream, _ := receipts.Stream(tx.By)
-	n := &model.Notice{Event: rc.Event, To: space, Stream: stream, Reason: rc.Error, Payload: rc.Returned, Depth: rc.Depth}
+	n := &model.Notice{Event: rc.Event, To: space, Stream: stream, Outcome: rc.Outcome, Reason: rc.Error, Payload: rc.Returned, Depth: rc.Depth}
 	if no := receipts.RejectionOf(rc); no != nil {
 		n.Code, n.Data = no.Code, no.Data
 	}

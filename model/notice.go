@@ -18,7 +18,11 @@ type Notice struct {
 	Event  string `json:"event"`
 	To     string `json:"to"`
 	Stream string `json:"stream"`
-	Reason string `json:"reason"`
+	// Outcome is how the event ended, as in its receipt: Refused, Rejected, Cancelled or Expired. An event with a name of a space that cannot exist has
+	// no receipt, and is Refused as well. Outcome.Lost reports whether the end is of a kind that leaves a dead letter. It is empty in a notice that a
+	// coordinator of an earlier version has stored.
+	Outcome Outcome `json:"outcome,omitzero"`
+	Reason  string  `json:"reason"`
 	// Code and Data are those of the rejection, if the event was rejected.
 	Code string `json:"code,omitzero"`
 	Data Value  `json:"data,omitzero"`
@@ -35,6 +39,9 @@ func (n *Notice) Message(origin string, t Trace) Message {
 	p := appendText([]byte(`{"event":`), n.Event)
 	p = appendText(append(p, `,"to":`...), n.To)
 	p = appendText(append(p, `,"stream":`...), n.Stream)
+	if n.Outcome != "" {
+		p = appendText(append(p, `,"outcome":`...), string(n.Outcome))
+	}
 	p = appendText(append(p, `,"reason":`...), n.Reason)
 	if n.Code != "" {
 		p = appendText(append(p, `,"code":`...), n.Code)

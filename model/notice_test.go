@@ -26,13 +26,13 @@ func TestNotice_HasAReservedIDAndStream(t *testing.T) {
 }
 
 func TestNotice_CarriesAnyReason(t *testing.T) {
-	n := Notice{Event: "a:1:2:0", To: "b", Stream: "add", Reason: "bad \"quote\"\n\xff", Code: "full", Data: Int(3), Payload: String("x"), Depth: 4}
+	n := Notice{Event: "a:1:2:0", To: "b", Stream: "add", Outcome: Rejected, Reason: "bad \"quote\"\n\xff", Code: "full", Data: Int(3), Payload: String("x"), Depth: 4}
 	m := n.Message("a", Trace{Parent: "p"})
 	v, err := ParseValue(m.Payload)
 	if err != nil {
 		t.Fatalf("%s: %v", m.Payload, err)
 	}
-	for member, want := range map[string]string{"event": "a:1:2:0", "to": "b", "stream": "add", "reason": "bad \"quote\"\n�"} {
+	for member, want := range map[string]string{"event": "a:1:2:0", "to": "b", "stream": "add", "outcome": "rejected", "reason": "bad \"quote\"\n�"} {
 		if got, _ := v.Get(member).AsString(); got != want {
 			t.Errorf("%s is %q, want %q", member, got, want)
 		}
@@ -42,6 +42,29 @@ func TestNotice_CarriesAnyReason(t *testing.T) {
 	}
 	if m.Space != "a" || m.Stream != Undelivered || m.ID != "a:1:2:0:undelivered" || m.Position != 0 || m.Depth != 5 || m.Trace.Parent != "p" {
 		t.Errorf("the message is %+v", m)
+	}
+}
+
+// A notice that a coordinator of an earlier version has stored has no outcome.
+func TestNotice_OfAnEarlierVersionIsReadWithoutAnOutcome(t *testing.T) {
+	for payload, want := range map[string]Outcome{
+		`{"event":"a:1:2:0","to":"b","stream":"add","reason":"why","code":"full","data":3,"payload":"x"}`:                      "",
+		`{"event":"a:1:2:0","to":"b","stream":"add","outcome":"rejected","reason":"why","code":"full","data":3,"payload":"x"}`: Rejected,
+	} {
+		v, err := ParseValue([]byte(payload))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var n Notice
+		if err := v.Decode(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n.Outcome != want || n.Event != "a:1:2:0" || n.To != "b" || n.Stream != "add" || n.Reason != "why" || n.Code != "full" || !Equal(n.Data, Int(3)) || !Equal(n.Payload, String("x")) {
+			t.Errorf("%s: %+v", payload, n)
+		}
+		if again := n.Message("a", Trace{}).Payload; string(again) != payload {
+			t.Errorf("%s is written as %s", payload, again)
+		}
 	}
 }
 

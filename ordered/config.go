@@ -28,12 +28,12 @@ type Handler func(tx *Tx, ev *model.Event) (any, error)
 // On makes a handler of a function over the payload's type. A payload fails the event if it does not decode to that
 // type, or if a part of it would be lost: an unknown key, null for what has no null, no payload, or a missing key. What
 // may be missing has a type for that: a pointer, an any, a model.Value, or the tag omitzero or omitempty. OnLenient
-// accepts what On refuses for such a reason.
+// accepts what On refuses for such a reason, and so does On for notices (model.Notice), to which later versions may add.
 func On[P, R any](f func(tx *Tx, payload P) (R, error)) Handler {
 	strict := codec.Strict[P]()
 	decode := OnLenient(f)
 	return func(tx *Tx, ev *model.Event) (any, error) {
-		if err := strict(ev.Payload); err != nil {
+		if err := strict(ev.Payload); err != nil && ev.Stream != model.Undelivered {
 			return nil, badPayload(ev, err)
 		}
 		return decode(tx, ev)

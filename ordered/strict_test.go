@@ -34,3 +34,20 @@ func TestOn_PayloadsAreStrict(t *testing.T) {
 		}
 	}
 }
+
+// A later version of Settle may add a field to notices.
+func TestOn_ReadsNoticesLeniently(t *testing.T) {
+	t.Parallel()
+	var seen model.Notice
+	on := ordered.On(func(_ *ordered.Tx, n model.Notice) (any, error) {
+		seen = n
+		return nil, nil
+	})
+	v, err := model.ParseValue([]byte(`{"event":"k:1:1:0","to":"j","stream":"pay","outcome":"refused","reason":"why","added":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := on(nil, &model.Event{Space: "k", Stream: model.Undelivered, ID: model.NoticeID("k:1:1:0"), Payload: v}); err != nil || seen.Outcome != model.Refused || seen.To != "j" {
+		t.Errorf("%+v: %v", seen, err)
+	}
+}

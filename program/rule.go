@@ -43,6 +43,14 @@ type Choice struct {
 	Note string    `json:"note,omitzero"`
 }
 
+// Targets returns the versions that spaces run by the choice.
+func (c Choice) Targets() []Target {
+	if c.Canary == nil {
+		return []Target{c.Target}
+	}
+	return []Target{c.Target, {c.Program, c.Canary.Version}}
+}
+
 // Canary is a version that is tried in a share of the spaces.
 type Canary struct {
 	Version string `json:"version"`

@@ -31,6 +31,16 @@ func (c *Client) Lane(ctx context.Context, q Query) (*Lane, error) {
 	return ask[Lane](ctx, c, AskLane, &q)
 }
 
+// IsInternal asks once whether clients may not send on a stream of a space.
+func (c *Client) IsInternal(ctx context.Context, space, stream string) (bool, error) {
+	q := Query{Space: space, Stream: stream}
+	if err := q.check(AskLane); err != nil {
+		return false, err
+	}
+	a, err := askAt[Lane](ctx, c.Bus, model.EndpointBy(AskLane, c.Principal), &q)
+	return err == nil && a.Internal, err
+}
+
 // Graph asks for the nodes of a space and their edges.
 func (c *Client) Graph(ctx context.Context, q Query) (*Graph, error) {
 	return ask[Graph](ctx, c, AskGraph, &q)

@@ -10,6 +10,9 @@ import (
 
 // lane answers what waits in a space.
 func (s *Server) lane(ctx context.Context, q *Query) (*Lane, error) {
+	if q.Stream != "" {
+		return &Lane{About: About{Space: q.Space, Worker: s.host.ID(), At: time.Now().UTC()}, Internal: s.host.IsInternal(q.Space, q.Stream)}, nil
+	}
 	about, i, err := s.see(ctx, q, worker.InspectOptions{})
 	if err == nil && about.State == Unserved {
 		return about.unservedLane(q), nil

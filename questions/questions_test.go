@@ -58,6 +58,7 @@ func (w *world) program() *settle.Program {
 		<-w.release
 		return settle.Value{}, nil
 	})
+	settle.NewTrigger("hidden").Internal().Handle(p, func(*settle.Tx) error { return nil })
 	double.Compute(p, func(v *settle.View) (int, error) { return 2 * count.Get(v), nil })
 	quad.Compute(p, func(v *settle.View) (int, error) { return 2 * double.Get(v), nil })
 	sign.Compute(p, func(v *settle.View) (bool, error) { return count.Get(v) > 0, nil })
@@ -366,6 +367,25 @@ func TestLane_HasTheHeadAndWhatWaits(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 		return
+	}
+}
+
+// Whether a stream takes no events of clients is known of a space that never had an event. The worker that is asked need not be its own.
+func TestLane_AnswersWhetherAStreamIsInternal(t *testing.T) {
+	w := start(t, worker.Options{})
+	asked := questions.Client{Bus: w.d.Bus()}
+	for _, id := range w.d.Workers() { // they offer their services beside everything else
+		if _, err := w.client.Top(t.Context(), id, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 8 { // spaces of either worker
+		space := fmt.Sprint("new", n)
+		for stream, want := range map[string]bool{"hidden": true, "add": false, "nothing": false} {
+			if is, err := asked.IsInternal(t.Context(), space, stream); err != nil || is != want {
+				t.Errorf("%s: %v, %v", stream, is, err)
+			}
+		}
 	}
 }
 

@@ -29,6 +29,8 @@ type Host interface {
 	Inspect(ctx context.Context, space string, o worker.InspectOptions) (*worker.Inspected, error)
 	Profile(limit int) worker.Profile
 	Cost(space, node string, handler bool) (worker.Usage, bool)
+	// IsInternal reports whether the program of a space, as far as this worker knows it, takes no events of clients on a stream.
+	IsInternal(space, stream string) bool
 }
 
 const (
@@ -105,7 +107,7 @@ func (s *Server) offer() {
 		Name: ServiceName, Description: "Why nodes ran or did not, what events wait for, and the graph of a space.",
 		Endpoints: []model.Endpoint{
 			about(AskWhy, `Why a node, a document or an event is as it is: {"space", "of", "as", "stream", "load", "limit"}, the first two required.`, answers[AskWhy]),
-			about(AskLane, `What waits in a space, and why: {"space", "load", "limit", "after"}, only space required.`, answers[AskLane]),
+			about(AskLane, `What waits in a space, and why: {"space", "load", "limit", "after"}, only space required; with "stream", whether it is internal.`, answers[AskLane]),
 			about(AskGraph, `The nodes of a space, and their edges: {"space", "of", "depth", "load", "limit", "after"}, only space required.`, answers[AskGraph]),
 			{Name: ownEndpoint(s.host.ID()), Description: "For other workers: a question about a space that this one serves.", Open: func(request []byte, to model.Outlet) {
 				s.open(s.passed, to, func(ctx context.Context) ([]byte, error) { return s.own(ctx, request, answers) })

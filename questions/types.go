@@ -22,7 +22,8 @@ type Query struct {
 	Space string `json:"space"`
 	// Of names a node, a document or an event (AskWhy), or the node whose neighbourhood is wanted (AskGraph), "" for the whole graph.
 	Of string `json:"of,omitzero"`
-	// As, if not "", is what Of names, and Stream is that of an event, if several have the id.
+	// As, if not "", is what Of names, and Stream is that of an event, if several have the id. With a Stream, AskLane answers whether clients may send
+	// on it, and nothing else.
 	As     Kind   `json:"as,omitzero"`
 	Stream string `json:"stream,omitzero"`
 	// Load loads a space that is not in memory.
@@ -272,6 +273,8 @@ type Event struct {
 // Lane answers AskLane.
 type Lane struct {
 	About
+	// Internal reports that only spaces send on the stream of the question.
+	Internal bool `json:"internal,omitzero"`
 	// Head is the next event, nil if none waits.
 	Head *Head `json:"head,omitzero"`
 	// Queued, Uncommitted, Early and FollowUps count the events that wait for their turn, for the log, for their predecessor from the same

@@ -388,7 +388,7 @@ func TestCondition_NoClientReportsOne(t *testing.T) {
 	w := waiting(t, `
     return wait(lambda: get("never"))`)
 	w.start("r", "{}")
-	if rc := w.sent(StreamMet, "", `{"run":"r","wait":"wait 0","value":1}`); rc.Outcome != model.Failed || !strings.Contains(rc.Error, "only spaces send events") {
+	if rc := w.sent(StreamMet, "", `{"run":"r","wait":"wait 0","value":1}`); rc.Outcome != model.Rejected || rc.Code != model.InternalStream {
 		t.Error(rc)
 	}
 }

@@ -200,23 +200,29 @@ func (s *Set) Register(p *space.Program) error {
 	}
 	p.Notice(s.undelivered)
 	for _, h := range []struct {
-		stream string
-		handle space.Handler
+		stream   string
+		handle   space.Handler
+		internal bool
 	}{
-		{StreamStart, answering(s.start)},
-		{StreamSignal, answering(s.signal)},
-		{StreamCancel, answering(s.cancel)},
-		{StreamRetry, answering(s.retry)},
-		{StreamReset, answering(s.reset)},
-		{StreamTimer, s.timer},
-		{StreamChild, s.childStart},
-		{StreamChildEnd, s.childEnd},
-		{StreamChildCancel, s.childCancel},
-		{StreamChildSent, s.childSent},
-		{StreamMet, s.conditionMet},
+		{StreamStart, answering(s.start), false},
+		{StreamSignal, answering(s.signal), false},
+		{StreamCancel, answering(s.cancel), false},
+		{StreamRetry, answering(s.retry), false},
+		{StreamReset, answering(s.reset), false},
+		{StreamTimer, s.timer, true},
+		{StreamChild, s.childStart, true},
+		{StreamChildEnd, s.childEnd, true},
+		{StreamChildCancel, s.childCancel, true},
+		{StreamChildSent, s.childSent, true},
+		{StreamMet, s.conditionMet, true},
 	} {
 		if err := p.Handle(h.stream, h.handle); err != nil {
 			return err
+		}
+		if h.internal {
+			if err := p.Internal(h.stream); err != nil {
+				return err
+			}
 		}
 		if err := p.Within(h.stream, handlerLimit); err != nil {
 			return err

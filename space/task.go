@@ -75,7 +75,8 @@ type starting struct {
 	priority int
 	replace  bool
 	deadline time.Duration
-	limited  bool // by deadline
+	limited  bool      // by deadline
+	by       time.Time // zero for never
 }
 
 // Priority sets the priority of a task: of the tasks of an action that could begin, those with a higher one do. The default is 0, and

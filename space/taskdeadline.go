@@ -30,37 +30,54 @@ func timerOfTask(action, key string) string { return taskPrefix + action + "." +
 func TaskOfTimer(timer string) (task string, is bool) { return strings.CutPrefix(timer, taskPrefix) }
 
 // Deadline lets a task fail with a DeadlineError if it has not ended after a duration from its start. If the action has a deadline, too, the
-// sooner one counts.
+// sooner one counts. DeadlineAt has a time instead.
 func Deadline(d time.Duration) TaskOption {
 	return func(s *starting) { s.deadline, s.limited = d, true }
 }
 
-// deadline returns the limit of a task that is started, 0 for none.
-func (l *taskList) deadline(how *starting) (time.Duration, error) {
-	of := l.spec.Deadline
-	if !how.limited {
-		return of, nil
+// DeadlineAt is Deadline with a time instead of a duration. A task that is started at or after that time fails at once: it is not attempted, and Done
+// is called. The zero time means never. Of several deadlines the soonest one counts.
+func DeadlineAt(at time.Time) TaskOption {
+	return func(s *starting) { s.by = at }
+}
+
+// limit is when a task fails unless it has ended, and how its error describes that. The zero limit is none.
+type limit struct {
+	at    time.Time
+	words string
+}
+
+// deadline returns the limit of a task that is started.
+func (l *taskList) deadline(t *transaction, how *starting) (of limit, err error) {
+	within := l.spec.Deadline
+	if how.limited {
+		if how.deadline <= 0 {
+			return of, fmt.Errorf("the deadline is after %s; it must be after its start", how.deadline)
+		}
+		if within == 0 || how.deadline < within {
+			within = how.deadline
+		}
 	}
-	if how.deadline <= 0 {
-		return 0, fmt.Errorf("the deadline is after %s; it must be after its start", how.deadline)
+	if within > 0 {
+		of = limit{time.UnixMilli(t.core.ledger.Wall()).Add(within), "within " + within.String()}
 	}
-	if of > 0 {
-		return min(of, how.deadline), nil
+	if !how.by.IsZero() && (within == 0 || how.by.Before(of.at)) {
+		of = limit{how.by, "by " + how.by.UTC().Format(time.RFC3339Nano)}
 	}
-	return how.deadline, nil
+	return of, nil
 }
 
 // setDeadline sets the timer for the deadline of a task that is started.
-func (l *taskList) setDeadline(t *transaction, task *Task, d time.Duration) error {
-	if d <= 0 {
+func (l *taskList) setDeadline(t *transaction, task *Task, of limit) error {
+	if of.at.IsZero() {
 		return nil
 	}
 	c := Completion{Key: task.Key, N: task.N, Err: l.spec.textOf(&WorkError{
-		Type: DeadlineError, Ancestors: []string{timeoutError}, Message: fmt.Sprintf("the task has not ended within %s", d),
+		Type: DeadlineError, Ancestors: []string{timeoutError}, Message: "the task has not ended " + of.words,
 	})}
 	s := model.Send{To: t.space, Stream: l.name, Timer: timerOfTask(l.name, task.Key), Payload: c.Value()}
 	unset(&t.attempt.Draft, s.Timer)
-	if err := t.wait(&s, time.UnixMilli(t.core.ledger.Wall()).Add(d)); err != nil {
+	if err := t.wait(&s, of.at); err != nil {
 		return err
 	}
 	t.attempt.Sends = append(t.attempt.Sends, s)

@@ -25,6 +25,7 @@ func limited(t testing.TB, ended *[]string, mended *bool) *Program {
 		do("start", func(tx *Tx) { tx.StartTask(action, "k", 1) })
 		do("sooner", func(tx *Tx) { tx.StartTask(action, "k", 1, Deadline(3*time.Second)) })
 		do("later", func(tx *Tx) { tx.StartTask(action, "k", 1, Deadline(time.Hour)) })
+		do("by", func(tx *Tx) { tx.StartTask(action, "k", 1, DeadlineAt(time.UnixMilli(noon+8_000))) })
 		do("wrong", func(tx *Tx) { tx.StartTask(action, "k", 1, Deadline(-time.Second)) })
 		do("zero", func(tx *Tx) { tx.StartTask(action, "k", 1, Deadline(0)) })
 		do("replace", func(tx *Tx) { tx.StartTask(action, "k", 2, Replace()) })
@@ -77,7 +78,11 @@ func (h *host) pending(action string) (list []Task) {
 	return list
 }
 
-const passed = "k failed DeadlineError: the task has not ended within 10s"
+// What Done is called with when the deadline of the action, or that of the stream by, has passed.
+const (
+	passed   = "k failed DeadlineError: the task has not ended within 10s"
+	passedBy = "k failed DeadlineError: the task has not ended by 2027-01-15T08:00:08Z"
+)
 
 // A task that has not ended fails when its deadline passes: not before, and once.
 func TestDeadline_ATaskThatHasNotEndedFails(t *testing.T) {
@@ -259,6 +264,90 @@ func TestDeadline_TheSoonerOfTwoCounts(t *testing.T) {
 	}
 }
 
+// A deadline may be a time. Of several, the soonest one counts, and the error describes that one. The zero time is none.
+func TestDeadline_MayBeATime(t *testing.T) {
+	t.Parallel()
+	at := func(ms int64) TaskOption { return DeadlineAt(time.UnixMilli(noon + ms)) }
+	for _, c := range []struct {
+		of      time.Duration // the action
+		options []TaskOption
+		until   int64 // 0 for none
+		words   string
+	}{
+		{0, []TaskOption{at(5_000)}, 5_000, "by 2027-01-15T08:00:05Z"},
+		{0, []TaskOption{DeadlineAt(time.UnixMilli(noon + 5_000).Add(-time.Nanosecond).In(time.FixedZone("east", 3600)))}, 5_000, "by 2027-01-15T08:00:04.999999999Z"},
+		{10 * time.Second, []TaskOption{at(5_000)}, 5_000, "by 2027-01-15T08:00:05Z"},
+		{10 * time.Second, []TaskOption{at(10_000)}, 10_000, "within 10s"},
+		{10 * time.Second, []TaskOption{at(15_000)}, 10_000, "within 10s"},
+		{10 * time.Second, []TaskOption{at(5_000), Deadline(3 * time.Second)}, 3_000, "within 3s"},
+		{0, []TaskOption{Deadline(8 * time.Second), at(5_000)}, 5_000, "by 2027-01-15T08:00:05Z"},
+		{0, []TaskOption{DeadlineAt(time.Time{})}, 0, ""},
+		{10 * time.Second, []TaskOption{DeadlineAt(time.Time{})}, 10_000, "within 10s"},
+	} {
+		p := newProgram(t).handle("start", func(tx *Tx, _ *model.Event) any {
+			tx.StartTask("work", "k", 1, c.options...)
+			return nil
+		})
+		if err := p.Action(&ActionSpec{Name: "work", External: true, Remote: &Remote{}, Deadline: c.of}); err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(t)
+		h := w.limits(p.Program, "w1", noon)
+		h.sends("start")
+		if c.until == 0 {
+			if list := h.pending("work"); len(list) != 1 || list[0].Until != 0 || len(h.core.Inspect().Lane().Later()) > 0 {
+				t.Errorf("%+v", list)
+			}
+			continue
+		}
+		h.pass(c.until - 1)
+		h.run()
+		if list := h.pending("work"); len(list) != 1 || list[0].Until != noon+c.until {
+			t.Errorf("%s: %+v", c.words, list)
+		}
+		h.pass(1)
+		h.run()
+		if task := h.core.Tasks("work")[0]; task.State != TaskFailed || task.Err != "DeadlineError: the task has not ended "+c.words {
+			t.Errorf("%+v, want %s", task, c.words)
+		}
+	}
+}
+
+// A start at or after the time of its deadline, such as that of an event which is redriven a day later, is no mistake of the program: the task fails at once.
+func TestDeadline_ThatHasPassedAtTheStartFailsTheTaskAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, action := range []string{"work", "call"} {
+		for _, wall := range []int64{noon + 8_000, noon + 86_400_000} {
+			var ended []string
+			mended := true
+			w := newWorld(t)
+			h := w.limits(limited(t, &ended, &mended), "w1", wall)
+			h.sends("by-" + action)
+			if len(h.pending(action)) > 0 || !slices.Equal(ended, []string{passedBy}) || len(h.core.Inspect().Lane().Later()) > 0 {
+				t.Errorf("%s: %+v, ended %q, receipts %v", action, h.core.Tasks(action), ended, w.receipts(home))
+			}
+		}
+	}
+}
+
+// A time that is more than ten years ahead is probably a mistake in the unit, as of a timer.
+func TestDeadline_ATimeFarAheadFailsTheStart(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t).handle("start", func(tx *Tx, _ *model.Event) any {
+		tx.StartTask("work", "k", 1, DeadlineAt(time.UnixMilli(noon*1000)))
+		return nil
+	})
+	if err := p.Action(&ActionSpec{Name: "work", External: true, Remote: &Remote{}}); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	h := w.limits(p.Program, "w1", noon)
+	h.sends("start")
+	if rc := w.receipt(home, "start0"); rc.Outcome != model.Failed || !strings.Contains(rc.Error, "more than ten years") {
+		t.Errorf("%+v", rc)
+	}
+}
+
 // While a deadline's event is not handled because Done fails, the task is failed and its event a dead letter. Redriving it calls Done.
 func TestDeadline_IsRedrivenIfDoneFails(t *testing.T) {
 	t.Parallel()
@@ -413,18 +502,20 @@ func TestDeadline_PassesWhileNoWorkerHasTheSpace(t *testing.T) {
 	t.Parallel()
 	for _, saved := range []bool{false, true} {
 		for _, action := range []string{"work", "call"} {
-			var ended []string
-			mended := true
-			w := newWorld(t)
-			p := limited(t, &ended, &mended)
-			h := w.limits(p, "w1", noon)
-			h.sends("start-" + action)
-			if saved {
-				h.checkpoint()
-			}
-			h2 := w.limits(p, "w2", noon+86_400_000)
-			if len(h2.pending(action)) > 0 || !slices.Equal(ended, []string{passed}) {
-				t.Errorf("%s: %+v, ended %q", action, h2.pending(action), ended)
+			for stream, want := range map[string]string{"start": passed, "by": passedBy} { // any order
+				var ended []string
+				mended := true
+				w := newWorld(t)
+				p := limited(t, &ended, &mended)
+				h := w.limits(p, "w1", noon)
+				h.sends(stream + "-" + action)
+				if saved {
+					h.checkpoint()
+				}
+				h2 := w.limits(p, "w2", noon+86_400_000)
+				if len(h2.pending(action)) > 0 || !slices.Equal(ended, []string{want}) {
+					t.Errorf("%s %s: %+v, ended %q", stream, action, h2.pending(action), ended)
+				}
 			}
 		}
 	}
@@ -459,14 +550,17 @@ func TestDeadline_AgreesWithAPlainModel(t *testing.T) {
 		var want []string
 		for i := range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			id := fmt.Sprint("e", i)
-			switch step := rapid.SampledFrom([]string{"start", "sooner", "replace", "cancel", "drop", "done", "pass", "pass", "takeover"}).Draw(rt, "step"); step {
+			switch step := rapid.SampledFrom([]string{"start", "sooner", "by", "replace", "cancel", "drop", "done", "pass", "pass", "takeover"}).Draw(rt, "step"); step {
 			case "pass":
 				h.pass(rapid.Int64Range(1, 8_000).Draw(rt, "ms"))
 				h.run()
 				if until > 0 && h.wall >= until {
 					text := passed
-					if in == "3" {
+					switch in {
+					case "3":
 						text = strings.ReplaceAll(passed, "10s", "3s")
+					case "by":
+						text = passedBy
 					}
 					want = append(want, text)
 					until, state = 0, "failed"
@@ -497,6 +591,11 @@ func TestDeadline_AgreesWithAPlainModel(t *testing.T) {
 					until, state, in = h.wall+10_000, "pending", "10"
 				case step == "sooner" && !kept:
 					until, state, in = h.wall+3_000, "pending", "3"
+				case step == "by" && !kept && h.wall < noon+8_000:
+					until, state, in = min(h.wall+10_000, noon+8_000), "pending", "by"
+				case step == "by" && !kept:
+					want = append(want, passedBy)
+					state = "failed"
 				case step == "replace" && (!kept || until > 0 && in != "r"):
 					until, state, in = h.wall+10_000, "pending", "r"
 				}

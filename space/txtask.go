@@ -49,7 +49,7 @@ func (t *transaction) startTask(action, key string, in any, options []TaskOption
 	if max(how.priority, -how.priority) > maxPriority {
 		return fmt.Errorf("the priority is %d; between -%d and %d are possible", how.priority, maxPriority, maxPriority)
 	}
-	within, err := a.deadline(&how)
+	limit, err := a.deadline(t, &how)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (t *transaction) startTask(action, key string, in any, options []TaskOption
 	a.tidy(t)
 	a.dropDeadline(t, &was)
 	task.N = a.nextN(t, was.N)
-	if err := a.setDeadline(t, &task, within); err != nil {
+	if err := a.setDeadline(t, &task, limit); err != nil {
 		return err
 	}
 	if was.State == NoTask && a.apart {

@@ -35,10 +35,11 @@ func (u *Unperformed) Reason() string {
 	return "no performer of " + of + " is connected"
 }
 
-// Advice is the command that starts a performer.
+// Advice is the command that starts a performer, with what stands in place of the command of the operator if the tasks are HTTP requests.
 func (u *Unperformed) Advice() string {
+	queue := ""
 	if u.Queue != "" {
-		return "settle perform " + u.Action + " --queue " + u.Queue + " -- COMMAND"
+		queue = " --queue " + u.Queue
 	}
-	return "settle perform " + u.Action + " -- COMMAND"
+	return "settle perform " + u.Action + queue + " -- COMMAND (or: --http URL)"
 }

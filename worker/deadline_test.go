@@ -158,3 +158,34 @@ func TestDeadline_WakesASpaceThatIsNotInMemory(t *testing.T) {
 		}
 	})
 }
+
+// A task that is started after the time of its deadline ends without an attempt.
+func TestDeadline_ATimeThatHasPassedAllowsNoAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		by := time.Now().Add(time.Hour)
+		p := office(t, &tasks.Performer{Do: out.do})
+		if err := p.Handle("start-by", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
+			key, _ := ev.Payload.AsString()
+			tx.StartTask("work", key, tx.Space(), space.DeadlineAt(by))
+			return model.Value{}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
+		w.Send("s", "start-by", "e1", `"a"`)
+		w.Eventually("the first task is done", func() bool { return w.task("s", "a").State == space.TaskDone })
+		w.Pass(2 * time.Hour)
+		w.Send("s", "start-by", "e2", `"b"`)
+		w.eventuallyTask("s", "b", space.TaskFailed)
+		w.Pass(time.Minute)
+		if got := w.task("s", "b"); !strings.HasPrefix(got.Err, "DeadlineError: ") {
+			t.Errorf("%+v", got)
+		}
+		w.wantDoneOnce("s", "a", "b")
+		if n := out.count("s", "b"); n != 0 {
+			t.Errorf("performed %d times", n)
+		}
+	})
+}

@@ -33,8 +33,9 @@ const StuckAfter = host.StuckAfter
 // Worker hosts the spaces of its partitions, each with a graph. See the package comment.
 type Worker struct {
 	*host.Worker
-	runs    *RunCounts
-	profile *profile
+	runs     *RunCounts
+	profile  *profile
+	programs func(space string) (*space.Program, error)
 }
 
 // New returns a worker that is not running yet.
@@ -62,12 +63,21 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	if e.offers != nil {
 		w.AddFigures(e.offers.Describe)
 	}
-	return &Worker{w, e.runs, e.profile}, nil
+	return &Worker{w, e.runs, e.profile, cfg.Programs}, nil
 }
 
 // Runs returns the number of runs of every computation on this worker, whether or not the run was committed.
 // The runs of spaces that were evicted long ago are under the zero RunKey.
 func (w *Worker) Runs() map[RunKey]uint64 { return w.runs.all() }
+
+// IsInternal reports whether clients may not send on a stream of a space: false if this worker has no program for it.
+func (w *Worker) IsInternal(space, stream string) bool {
+	if w.programs == nil {
+		return false
+	}
+	p, err := w.programs(space)
+	return err == nil && p != nil && p.IsInternal(stream)
+}
 
 // engine makes the cores of a worker or of an attachment, and holds what they share.
 type engine struct {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/performer"
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 )
 
@@ -41,9 +43,9 @@ go to other performers.
 
 With --http, no command is needed: the input is {"url": ..., "method": "GET", "headers": {...}, "body": ...}, and the result
 {"status": 200, "headers": {...}, "body": ...}. Only the named hosts are asked, redirects included; a status of 429, or of 500 or
-above, is a failed attempt. The key goes along as the header Idempotency-Key, and the event as Settle-Event.
+above, is a failed attempt. With any other status, 404 included, the task is done, and the program looks at the status of the result. The key goes along as the header Idempotency-Key, and the event as Settle-Event.
 
-The user of the connection needs the role performer, and no other.`
+A performer that reaches no server waits for one, and prints that once. The user of the connection needs the role performer, and no other.`
 }
 
 // Run performs tasks until it is interrupted.
@@ -73,17 +75,14 @@ func (c *performCmd) Run(ctx context.Context, io streams) error {
 		defer end()
 		do = call
 	}
-	at, file := c.useLocalServer()
 	log, flush, err := logOf(ctx, io, "settle-performer")
 	if err != nil {
 		return usage(err)
 	}
 	defer flush()
-	cfg := c.config("performer/" + c.Action)
-	cfg.Logger = log
-	b, err := bus.Dial(cfg)
+	b, err := c.connect(ctx, io, log)
 	if err != nil {
-		return unreachable(err, at, file)
+		return err
 	}
 	defer b.Close()
 	fmt.Fprintln(io.err, c.begins())
@@ -102,6 +101,29 @@ func (c *performCmd) Run(ctx context.Context, io streams) error {
 			return out, err
 		},
 	})
+}
+
+// connect connects as soon as a server can be reached: a performer may start before the server does. Each attempt looks for the server of `settle dev` again.
+func (c *performCmd) connect(ctx context.Context, io streams, log *slog.Logger) (*bus.Bus, error) {
+	for n := 1; ; n++ {
+		here := c.connection
+		at, file := here.useLocalServer()
+		cfg := here.config("performer/" + c.Action)
+		cfg.Logger = log
+		b, err := bus.Dial(cfg)
+		if err == nil {
+			return b, nil
+		}
+		if err = unreachable(err, at, file); !bus.IsAway(err) && !at.Exited() {
+			return nil, err
+		}
+		if n == 1 {
+			fmt.Fprintf(io.err, "waiting for a server: %v; Ctrl-C ends\n", err)
+		}
+		if pause.For(ctx, pause.Backoff(n)) != nil {
+			return nil, err
+		}
+	}
 }
 
 // begins describes what the performer takes from now on.

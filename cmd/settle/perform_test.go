@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/settlehq/settle/bus/embedded"
 )
 
 // background starts a command, and returns a function that interrupts it and returns what it has printed.
@@ -58,4 +62,34 @@ func TestPerform_ActionsOfAllSpacesInQueuesWithProgress(t *testing.T) {
 	}
 	want(t, 2, "--slots must be at least 1", "perform", "probe", "--slots", "0", "--", "true")
 	want(t, 2, "action", "perform", "a b", "--", "true")
+}
+
+// A performer that is started before its server waits for it, prints that once, and then performs tasks.
+func TestPerform_WaitsForAServer(t *testing.T) {
+	t.Parallel()
+	address := freePort(t)
+	out, in := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() { // ends with ctx
+		ended <- run(ctx, []string{"perform", "probe", "--nats", "nats://" + address, "--", "true"}, io.Discard, in)
+		_ = in.Close()
+	}()
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "waiting for a server: ") {
+		t.Fatalf("%q", lines.Text())
+	}
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Shutdown()
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "performing tasks of action probe") {
+		t.Errorf("%q", lines.Text())
+	}
+	cancel()
+	for lines.Scan() { // what it prints at its end
+		t.Log(lines.Text())
+	}
+	<-ended
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
+	"github.com/settlehq/settle/program/star"
 )
 
 // deciding are the flags of the commands that change rules.
@@ -28,7 +29,9 @@ type decided struct {
 	Spaces string         `json:"spaces"`
 	Before string         `json:"before,omitzero"`
 	Now    program.Choice `json:"now"`
-	rest   string         // for a removed rule: what applies now
+	// Unreadable are the documents of a later version that the program which was restored does not read.
+	Unreadable []star.Unreadable `json:"unreadable,omitempty"`
+	rest       string            // for a removed rule: what applies now
 }
 
 // decide changes a rule, and prints the change.
@@ -191,6 +194,10 @@ func (c *rollbackCmd) Run(ctx context.Context, io streams) error {
 			d, err := c.decide(ctx, b, r.Spaces, func(r program.Rule) (program.Choice, error) { return c.back(r, to) })
 			if err != nil {
 				return all, fmt.Errorf("spaces %s: %w", r.Spaces, err)
+			}
+			d.Unreadable = program.Unreadable(ctx, b, r.Targets(), d.Now.Target)
+			if text := program.UnreadableText(d.Now.Target, d.Unreadable); text != "" {
+				fmt.Fprintf(io.err, "warning: spaces %s: %s\n", r.Spaces, text)
 			}
 			all = append(all, d)
 		}

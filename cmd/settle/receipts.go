@@ -159,6 +159,24 @@ func receiptText(h *history.Handling, full bool) string {
 	return strings.TrimSpace(text)
 }
 
+// ending is how an event has ended, in the members of the answers over HTTP (docs/problems.md). detail is why the event was not handled; code and
+// data are those of a rejection.
+type ending struct {
+	Outcome model.Outcome `json:"outcome"`
+	Result  model.Value   `json:"result,omitzero"`
+	Detail  string        `json:"detail,omitzero"`
+	Code    string        `json:"code,omitzero"`
+	Data    model.Value   `json:"data,omitzero"`
+}
+
+func endingOf(rc *model.Receipt) ending {
+	e := ending{Outcome: rc.Outcome, Result: rc.Result, Detail: rc.Error, Code: rc.Code}
+	if rc.Outcome == model.Rejected {
+		e.Result, e.Data = e.Data, e.Result
+	}
+	return e
+}
+
 // longest is the largest part of a result or an error on a line.
 const longest = 72
 
@@ -176,19 +194,16 @@ func printJSON(w io.Writer, h *history.Handling) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	return out.Encode(struct {
-		Space    string        `json:"space"`
-		Stream   string        `json:"stream"`
-		Event    string        `json:"event"`
-		Outcome  model.Outcome `json:"outcome"`
-		Result   settle.Value  `json:"result,omitzero"`
-		Error    string        `json:"error,omitzero"`
-		Code     string        `json:"code,omitzero"`
-		Attempts int           `json:"attempts"`
-		Sends    []sent        `json:"sends,omitempty"`
-		Log      uint64        `json:"log"`
-		Time     time.Time     `json:"time"`
-		Lane     uint64        `json:"lane,omitzero"`
-		Tx       string        `json:"transaction"`
-		Runtime  string        `json:"runtime"`
-	}{h.Space, h.Stream(), rc.Event, rc.Outcome, rc.Result, rc.Error, rc.Code, max(rc.Attempts, 1), sends, h.Seq, h.Stored, rc.Lane, h.ID.String(), h.Runtime})
+		Space  string `json:"space"`
+		Stream string `json:"stream"`
+		Event  string `json:"event"`
+		ending
+		Attempts int       `json:"attempts"`
+		Sends    []sent    `json:"sends,omitempty"`
+		Log      uint64    `json:"log"`
+		Time     time.Time `json:"time"`
+		Lane     uint64    `json:"lane,omitzero"`
+		Tx       string    `json:"transaction"`
+		Runtime  string    `json:"runtime"`
+	}{h.Space, h.Stream(), rc.Event, endingOf(rc), max(rc.Attempts, 1), sends, h.Seq, h.Stored, rc.Lane, h.ID.String(), h.Runtime})
 }

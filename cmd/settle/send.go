@@ -15,6 +15,7 @@ import (
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/questions"
 	"github.com/settlehq/settle/receipts"
 )
 
@@ -31,7 +32,7 @@ type sendCmd struct {
 	Expires time.Duration `help:"Let it expire after this duration if it is not handled by then." placeholder:"DURATION"`
 	Wait    waitFor       `help:"--wait[=receipt|tree]: wait for the receipt, or with --wait=tree until all events that it causes have ended. The exit code is 1 unless all of them were handled. Default: none." default:"none"`
 	Timeout time.Duration `help:"How long to wait." default:"10s"`
-	JSON    bool          `name:"json" help:"Print JSON: the receipt, with --wait=tree the tree, otherwise the stored event."`
+	JSON    bool          `name:"json" help:"Print JSON: the receipt, with the members of an answer over HTTP (event, outcome, result, or detail, code and data), with --wait=tree the tree, otherwise the stored event."`
 }
 
 // waitFor is what --wait waits for.
@@ -122,6 +123,9 @@ func (c *sendCmd) meant() string {
 }
 
 func (c *sendCmd) send(ctx context.Context, io streams, b *bus.Bus, client *settle.Client, e settle.Outgoing) error {
+	if c.isInternal(ctx, b) {
+		return &model.InternalStreamError{Space: c.Space, Stream: c.Stream}
+	}
 	unserved := c.lookIdle(ctx, b)
 	r, err := client.Send(ctx, e)
 	if err != nil {
@@ -148,6 +152,14 @@ func (c *sendCmd) send(ctx context.Context, io streams, b *bus.Bus, client *sett
 		fmt.Fprintf(io.out, "%s: stored, lane sequence %d\n", e.ID, r.Seq)
 	}
 	return nil
+}
+
+// isInternal reports whether a worker knows that only spaces send on the stream. Otherwise the receipt of the event reports it.
+func (c *sendCmd) isInternal(ctx context.Context, b *bus.Bus) bool {
+	ctx, cancel := context.WithTimeout(ctx, idlePatience)
+	defer cancel()
+	is, err := (&questions.Client{Bus: b, Principal: c.Principal}).IsInternal(ctx, c.Space, c.Stream)
+	return err == nil && is
 }
 
 // lookIdle reports whether the owner of the space has no program for it, unless the receipt is awaited: then its absence is explained.
@@ -253,11 +265,10 @@ func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Clien
 // as JSON, and returns an error without a text.
 func (c *sendCmd) printReceipt(io streams, rc *model.Receipt) error {
 	if c.JSON {
-		line := map[string]any{"event": rc.Event, "outcome": rc.Outcome, "result": rc.Result, "error": rc.Error}
-		if rc.Outcome == model.Rejected { // no other outcome has a code
-			line["code"] = rc.Code
-		}
-		err := printLine(io.out, line)
+		err := printLine(io.out, struct {
+			Event string `json:"event"`
+			ending
+		}{rc.Event, endingOf(rc)})
 		if err == nil && rc.Outcome != model.Handled {
 			err = exitError{code: 1}
 		}

@@ -337,18 +337,18 @@ func TestSend_AnErrorIsPrintedOnce(t *testing.T) {
 		t.Errorf("code %d, %q, %q", code, out, stderr)
 	}
 	code, out, stderr = command(t.Context(), t, "send", "bank", "charge", stolen, "--id", "c2", "--wait", "--json")
-	if code != 1 || out != `{"error":"`+why+`","event":"c2","outcome":"failed","result":null}`+"\n" || stderr != "" {
+	if code != 1 || out != `{"event":"c2","outcome":"failed","detail":"`+why+`"}`+"\n" || stderr != "" {
 		t.Errorf("as JSON: code %d, %q, %q", code, out, stderr)
 	}
 	code, out, stderr = command(t.Context(), t, "send", "bank", "charge", `{"short":true}`, "--id", "c4", "--wait", "--json")
-	if code != 1 || out != `{"code":"short","error":"no money","event":"c4","outcome":"rejected","result":{"left":3}}`+"\n" || stderr != "" {
+	if code != 1 || out != `{"event":"c4","outcome":"rejected","detail":"no money","code":"short","data":{"left":3}}`+"\n" || stderr != "" {
 		t.Errorf("rejected, as JSON: code %d, %q, %q", code, out, stderr)
 	}
 	want(t, 1, `event c5 was rejected: short: no money; data {"left":3}`, "send", "bank", "charge", `{"short":true}`, "--id", "c5", "--wait")
 	want(t, 0, "bank/charge  c5", "tree", "c5", "--timeout", "30s")
-	var refused struct{ Outcome, Error string }
+	var refused struct{ Outcome, Detail string }
 	code, out, stderr = command(t.Context(), t, "send", "bank", "nosuch", "--wait", "--json")
-	if err := json.Unmarshal([]byte(out), &refused); err != nil || code != 1 || refused.Outcome != "refused" || refused.Error == "" || stderr != "" {
+	if err := json.Unmarshal([]byte(out), &refused); err != nil || code != 1 || refused.Outcome != "refused" || refused.Detail == "" || stderr != "" {
 		t.Errorf("refused: code %d, %q, %q, %v", code, out, stderr, err)
 	}
 	want(t, 0, `{"event":"c3","lane":6,"duplicate":false}`, "send", "bank", "charge", "--id", "c3", "--json")

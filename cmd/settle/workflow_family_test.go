@@ -31,7 +31,7 @@ func TestWorkflow_ParentsAndChildrenAreVisible(t *testing.T) {
 	want(t, 0, `"run":"tent" | "parent":"trip/e1"`, "workflow", "status", "trip", "tent", "--json")
 	want(t, 0, "tent | packing | child of trip/e1", "workflow", "list", "trip")
 
-	want(t, 1, "only spaces send events of stream workflow-child-end", "send", "trip", "workflow-child-end", `{"run":"e1","state":"done","result":1}`, "--wait")
+	want(t, 1, "stream workflow-child-end of space trip is internal | nothing was stored", "send", "trip", "workflow-child-end", `{"run":"e1","state":"done","result":1}`, "--wait")
 
 	want(t, 0, "handled", "send", "trip", "pack", `{"key":"trip/tent/0/0","out":"in a bag"}`, "--wait")
 	eventually(t, "child of trip/e1", "workflow", "list", "store")

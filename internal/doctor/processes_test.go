@@ -187,10 +187,10 @@ var fleets = []struct {
 		for i, since := range []time.Duration{time.Minute, 2 * time.Minute} {
 			f.Workers[i].Figures.Unperformed = []status.Unperformed{{Action: "build", Since: noon.Add(-since), Last: noon, Space: "shop", Tasks: 40}}
 		}
-	}, Warning, "! performers no performer of build is connected; tasks wait for 2m, and none was taken since w1 and w2 have started; 40 tasks of space shop (reported by w1, w2)|`settle perform build -- COMMAND`", "no action whose tasks wait"},
+	}, Warning, "! performers no performer of build is connected; tasks wait for 2m, and none was taken since w1 and w2 have started; 40 tasks of space shop (reported by w1, w2)|`settle perform build -- COMMAND (or: --http URL)`", "no action whose tasks wait"},
 	{"an action that has had one", func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Unperformed = []status.Unperformed{{Action: "build", Queue: "eu", Silent: true, Since: noon.Add(-time.Minute), Last: noon, Claimed: noon.Add(-time.Hour), Space: "shop", Tasks: 1}}
-	}, Warning, "! performers a performer of build, queue eu is connected, and none answers; tasks wait for 1m, and the last one was taken 1h ago; 1 task of space shop|`settle perform build --queue eu -- COMMAND`", "no action whose tasks wait"},
+	}, Warning, "! performers a performer of build, queue eu is connected, and none answers; tasks wait for 1m, and the last one was taken 1h ago; 1 task of space shop|`settle perform build --queue eu -- COMMAND (or: --http URL)`", "no action whose tasks wait"},
 	{"an action whose performer may be about to start", func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Unperformed = []status.Unperformed{{Action: "build", Since: noon.Add(-29 * time.Second), Last: noon, Space: "shop", Tasks: 1}}
 	}, OK, "✓ performers no action whose tasks wait for a performer, for longer than 30s", "build"},

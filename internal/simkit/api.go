@@ -35,38 +35,67 @@ func (s *Space) Report(action string, payload model.Value) (rc model.Receipt, ok
 
 // SendAs is Send in the name of a principal, "" for none.
 func (s *Space) SendAs(principal, stream, id string, payload model.Value, notBefore time.Time) (rc model.Receipt, ok bool, err error) {
+	k, err := s.keyOf(principal, stream, id)
+	if err != nil {
+		return model.Receipt{Event: k.id}, false, err
+	}
+	err = s.w.do(func() error {
+		delete(s.unawaited, k)
+		return cmp.Or(s.put(k, payload, notBefore), s.w.run())
+	})
+	rc, ok = s.receipts[k]
+	if !ok {
+		rc.Event = k.id
+	}
+	return rc, ok, err
+}
+
+// Queue stores an event in the lane of the space, as SendAs does, and runs nothing: it is handled by the next call that runs what can be done. It
+// is a problem if the event fails, unless it is sent again before.
+func (s *Space) Queue(principal, stream, id string, payload model.Value) error {
+	k, err := s.keyOf(principal, stream, id)
+	if err != nil {
+		return err
+	}
+	return s.w.do(func() error {
+		if _, sent := s.sent[k]; !sent {
+			s.unawaited[k] = true
+		}
+		s.w.queued = true
+		return s.put(k, payload, time.Time{})
+	})
+}
+
+// keyOf returns the key of an event that a client sends; an empty id stands for a new one.
+func (s *Space) keyOf(principal, stream, id string) (key, error) {
 	if id == "" {
 		s.w.nextID++
 		id = "sent-" + strconv.Itoa(s.w.nextID)
 	}
-	err = checkSend(stream, id)
+	err := checkSend(stream, id)
 	if err == nil && principal != "" && principal != model.Operator {
 		err = model.CheckPrincipal(principal)
 	}
 	if err != nil {
-		return model.Receipt{Event: id}, false, err
+		return key{stream, id}, err
 	}
-	id = model.EventIDOf(principal, id)
-	k := key{stream, id}
-	err = s.w.do(func() error {
-		switch was, sent := s.sent[k]; {
-		case sent && !model.Equal(orNull(was), orNull(payload)):
-			return &model.ReusedIDError{Space: s.name, Stream: stream, ID: id}
-		case !sent:
-			s.sent[k] = payload
-			ev := model.Event{Space: s.name, Stream: stream, ID: id, Payload: payload}
-			if !notBefore.IsZero() {
-				ev.NotBefore = model.NotBefore(notBefore)
-			}
-			s.enqueue(ev)
+	return key{stream, model.EventIDOf(principal, id)}, nil
+}
+
+// put puts an event of a client into the lane, unless it has been sent before.
+func (s *Space) put(k key, payload model.Value, notBefore time.Time) error {
+	switch was, sent := s.sent[k]; {
+	case sent && !model.Equal(orNull(was), orNull(payload)):
+		return &model.ReusedIDError{Space: s.name, Stream: k.stream, ID: k.id}
+	case !sent:
+		s.sent[k] = payload
+		ev := model.Event{Space: s.name, Stream: k.stream, ID: k.id, Payload: payload}
+		if !notBefore.IsZero() {
+			ev.NotBefore = model.NotBefore(notBefore)
 		}
-		return s.w.run()
-	})
-	rc, ok = s.receipts[k]
-	if !ok {
-		rc.Event = id
+		s.enqueue(ev)
 	}
-	return rc, ok, err
+	return nil
 }
 
 func orNull(v model.Value) model.Value {

@@ -55,7 +55,7 @@ func (s *Space) end(tx *model.Tx) []model.Event {
 	s.w.handled++
 	if rc.Outcome != model.Handled && rc.Outcome != model.Rejected {
 		s.w.letters = append(s.w.letters, Letter{Space: s.name, Stream: stream, Receipt: rc})
-		if _, sent := s.sent[k]; !sent && !s.w.byTest[rc.Event] {
+		if _, sent := s.sent[k]; (!sent || s.unawaited[k]) && !s.w.byTest[rc.Event] {
 			s.w.problem(Problem{Space: s.name, Kind: DeadLetter, Stream: stream, Event: rc.Event, Text: string(rc.Outcome) + ": " + rc.Error, Err: s.failures[k], Stack: s.panics[k]})
 		}
 	}

@@ -26,6 +26,7 @@ type Space struct {
 	observations map[string]space.Observation
 	lane         []model.Event
 	sent         map[key]model.Value // payloads of the events from outside
+	unawaited    map[key]bool        // those of sent whose ends the test does not see
 	receipts     map[key]model.Receipt
 	failures     map[key]error  // of handlers, until their receipts are there
 	panics       map[key][]byte // of handlers: their stacks
@@ -58,7 +59,7 @@ type count struct {
 func newSpace(w *World, name string, p *space.Program) *Space {
 	return &Space{
 		w: w, name: name, program: p, observations: map[string]space.Observation{},
-		sent: map[key]model.Value{}, receipts: map[key]model.Receipt{}, failures: map[key]error{}, panics: map[key][]byte{},
+		sent: map[key]model.Value{}, unawaited: map[key]bool{}, receipts: map[key]model.Receipt{}, failures: map[key]error{}, panics: map[key][]byte{},
 		mirrors: map[string]*mirrored{}, docs: map[string]bool{}, runs: map[string]*count{},
 	}
 }

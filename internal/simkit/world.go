@@ -69,6 +69,7 @@ type World struct {
 	byTest      map[string]bool // the events that a test has had spaces send
 	letters     []Letter
 	undelivered []model.Event
+	queued      bool // by Space.Queue, since the last run
 
 	turns turns
 }
@@ -97,7 +98,7 @@ var ErrNoProgram = errors.New("the space has no program")
 // name, or a mistake in its program.
 func (w *World) Space(name string) (s *Space, err error) {
 	err = w.do(func() error {
-		if s, err = w.load(name); err != nil {
+		if s, err = w.load(name); err != nil || w.queued {
 			return err
 		}
 		return w.run()
@@ -148,6 +149,7 @@ func (w *World) do(f func() error) error { return w.turns.do(f) }
 
 func (w *World) run() error {
 	began := w.handled
+	w.queued = false
 	for steps := 0; len(w.due) > 0 || w.passAbsence(); steps++ {
 		if events := w.handled - began; steps == maxSteps || events > maxEvents {
 			return fmt.Errorf("no rest after %d events and %d steps at %s; the last to run was %s. A handler that always sends another event, to this space or back and forth, never ends", events, steps, w.clock(), w.turns.function())
@@ -177,6 +179,9 @@ func (w *World) AdvanceTo(t time.Time) error {
 }
 
 func (w *World) advance(to time.Time) error {
+	if err := w.run(); err != nil { // what is queued
+		return err
+	}
 	for {
 		next, ok := w.next()
 		if !ok || next.After(to) {

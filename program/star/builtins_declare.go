@@ -28,6 +28,9 @@ func (inst *instance) handle(t *starlark.Thread, b *starlark.Builtin, args starl
 		if err != nil {
 			return nil, fmt.Errorf("handle %s: payload: %w", stream, err)
 		}
+		if stream == model.Undelivered {
+			s.Open()
+		}
 		d.schema = s
 	}
 	if f, ok := fn.(*starlark.Function); !ok || f.NumParams() != 0 {

@@ -58,16 +58,17 @@ func (inst *instance) declared(b *starlark.Builtin, kind, name string) error {
 	return fmt.Errorf("%s: the program has no %s %.100q; it has %s%s", b.Name(), kind, name, strings.Join(names, ", "), model.DidYouMean(name, names))
 }
 
-// startTask is start_task(action, key, input = None).
+// startTask is start_task(action, key, input = None, priority = 0, deadline = "2h", deadline_at = time).
 func (inst *instance) startTask(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var input starlark.Value = starlark.None
 	priority := 0
 	var deadline starlark.String
-	tx, name, key, err := inst.taskArguments(b, args, kwargs, "input?", &input, "priority?", &priority, "deadline??", &deadline)
+	var deadlineAt starlark.Value = starlark.None
+	tx, name, key, err := inst.taskArguments(b, args, kwargs, "input?", &input, "priority?", &priority, "deadline??", &deadline, "deadline_at?", &deadlineAt)
 	if err != nil {
 		return nil, err
 	}
-	within, err := durationOf("deadline", deadline)
+	limits, err := deadlines(deadline, deadlineAt)
 	if err != nil {
 		return nil, fmt.Errorf("start_task %s: %w", name, err)
 	}
@@ -77,12 +78,28 @@ func (inst *instance) startTask(_ *starlark.Thread, b *starlark.Builtin, args st
 			return nil, fmt.Errorf("start_task %s: input: %w", name, err)
 		}
 	}
-	options := []space.TaskOption{space.Priority(priority)}
-	if within > 0 {
-		options = append(options, space.Deadline(within))
-	}
-	tx.StartTask(name, key, v, options...)
+	tx.StartTask(name, key, v, append(limits, space.Priority(priority))...)
 	return starlark.None, tx.Err()
+}
+
+// deadlines returns the option for the deadline of a task, a duration or a time, if there is one.
+func deadlines(within starlark.String, at starlark.Value) ([]space.TaskOption, error) {
+	d, err := durationOf("deadline", within)
+	switch {
+	case err != nil:
+		return nil, err
+	case at == starlark.None && d == 0:
+		return nil, nil
+	case at == starlark.None:
+		return []space.TaskOption{space.Deadline(d)}, nil
+	case within != "":
+		return nil, fmt.Errorf("deadline and deadline_at both set the deadline; use one of them")
+	}
+	t, err := asTime(at)
+	if err != nil {
+		return nil, fmt.Errorf("deadline_at: %w", err)
+	}
+	return []space.TaskOption{space.DeadlineAt(t)}, nil
 }
 
 // cancelTask is cancel_task(action, key): whether the task was pending.

@@ -1,6 +1,7 @@
 package star
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -115,5 +116,35 @@ func TestAction_MisuseIsRefused(t *testing.T) {
 	s.observe("x")
 	if len(s.errs) != 1 || !strings.Contains(s.errs[0].Error(), "only handlers change tasks") {
 		t.Errorf("a computation that starts a task: %v", s.errs)
+	}
+}
+
+// The deadline of a task is a duration or a time, and not both; a mistake in it fails the handler, which starts nothing.
+func TestStartTask_DeadlineIsADurationOrATime(t *testing.T) {
+	s := newStage(t, compiled(t, `
+repair = action("repair")
+def start(e):
+    start_task(repair, e.key, deadline = e.within, deadline_at = e.at)
+handle("start", start)
+`).Space())
+	for i, c := range []struct {
+		within, at any
+		want       string // an error, or "" if there is none
+	}{
+		{"2h", nil, ""},
+		{nil, nil, ""},
+		{"", nil, ""},
+		{"", "2026-11-22T10:00:00Z", ""},
+		{nil, 1795341600000, ""},
+		{"2h", "2026-11-22T10:00:00Z", "start_task repair: deadline and deadline_at both set the deadline; use one of them"},
+		{nil, "noon", `start_task repair: deadline_at: "noon" is not a time`},
+		{nil, true, "start_task repair: deadline_at: a time is milliseconds since 1970"},
+		{"soon", nil, `start_task repair: deadline: "soon" is not a duration`},
+		{nil, "2099-11-22T10:00:00Z", "more than ten years are not accepted"},
+	} {
+		rc := s.send("start", map[string]any{"key": fmt.Sprint("k", i), "within": c.within, "at": c.at})
+		if c.want == "" && rc.Outcome != model.Handled || c.want != "" && !strings.Contains(rc.Error, c.want) {
+			t.Errorf("%v, %v: %s %s", c.within, c.at, rc.Outcome, rc.Error)
+		}
 	}
 }

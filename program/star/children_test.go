@@ -63,7 +63,7 @@ def test_a_cancelled_parent():
 
 def test_ends_are_not_forged():
     start_workflow("orders", "o", {"orders": []})
-    send("workflow-child-end", {"run": "o"}, fails = "only spaces send events of stream workflow-child-end")
+    send("workflow-child-end", {"run": "o"}, rejects = "internal-stream")
 `)
 }
 

@@ -274,5 +274,5 @@ func (inst *instance) testStartWorkflow(_ *starlark.Thread, b *starlark.Builtin,
 	if err != nil {
 		return nil, err
 	}
-	return inst.sendEvent(b, &testEvent{to: in, stream: runs.StreamStart, payload: value.FromModel(payload)})
+	return inst.sendEvent(b, &testEvent{wait: true, to: in, stream: runs.StreamStart, payload: value.FromModel(payload)})
 }

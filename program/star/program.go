@@ -27,6 +27,7 @@ type Program struct {
 	fields  map[string][]Field // of payloads, by stream
 
 	documents []Document
+	versions  map[string]docVersion  // of the documents whose versions are above 1, by name
 	payloads  map[string]*shape.Type // by stream
 
 	workflows *runs.Set

@@ -57,20 +57,21 @@ type expected struct {
 	rejects string
 }
 
-// testSend is send(stream, payload = None, space = "", fails = "", id = "", rejects = "", by = "", origin = ""): it returns the result of the receipt. With
+// testSend is send(stream, payload = None, space = "", fails = "", id = "", rejects = "", by = "", origin = "", wait = True): it returns the result of the receipt. With
 // fails, the event must fail with an error that contains these words, which is returned; with rejects, its handler
-// must reject it with this code, and the data of the rejection is returned. With by, that principal sends it; with origin, that space sends it, and otherwise a client.
+// must reject it with this code, and the data of the rejection is returned. With by, that principal sends it; with origin, that space sends it, and otherwise a client. With
+// wait = False, the event is handled with what the test does next.
 func (inst *instance) testSend(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	e := testEvent{payload: starlark.None}
+	e := testEvent{payload: starlark.None, wait: true}
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"stream", &e.stream, "payload?", &e.payload, "space?", &e.to}, e.more()...)...); err != nil {
 		return nil, err
 	}
 	return inst.sendEvent(b, &e)
 }
 
-// testSendTo is send_to(space, stream, payload = None, fails = "", id = "", rejects = "", by = "", origin = "").
+// testSendTo is send_to(space, stream, payload = None, fails = "", id = "", rejects = "", by = "", origin = "", wait = True).
 func (inst *instance) testSendTo(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	e := testEvent{payload: starlark.None}
+	e := testEvent{payload: starlark.None, wait: true}
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"space", &e.to, "stream", &e.stream, "payload?", &e.payload}, e.more()...)...); err != nil {
 		return nil, err
 	}
@@ -82,10 +83,11 @@ type testEvent struct {
 	to, stream, id, by, origin string
 	payload                    starlark.Value
 	want                       expected
+	wait                       bool
 }
 
 func (e *testEvent) more() []any {
-	return []any{"fails?", &e.want.fails, "id?", &e.id, "rejects?", &e.want.rejects, "by?", &e.by, "origin?", &e.origin}
+	return []any{"fails?", &e.want.fails, "id?", &e.id, "rejects?", &e.want.rejects, "by?", &e.by, "origin?", &e.origin, "wait?", &e.wait}
 }
 
 func (inst *instance) sendEvent(b *starlark.Builtin, e *testEvent) (starlark.Value, error) {
@@ -96,6 +98,9 @@ func (inst *instance) sendEvent(b *starlark.Builtin, e *testEvent) (starlark.Val
 	v, err := inst.Run.ToModel(e.payload)
 	if err != nil {
 		return nil, fmt.Errorf("%s: payload: %w", b.Name(), err)
+	}
+	if !e.wait {
+		return starlark.None, inst.queue(b, s, e, v)
 	}
 	rc, ok, err := inst.sendAs(b, s, e, v)
 	if err == nil && ok {
@@ -112,6 +117,18 @@ func (inst *instance) sendEvent(b *starlark.Builtin, e *testEvent) (starlark.Val
 		return nil, fmt.Errorf("%s %s: %w", b.Name(), e.stream, err)
 	}
 	return value.FromModel(v), nil
+}
+
+// queue sends an event that is handled with what the test does next.
+func (inst *instance) queue(b *starlark.Builtin, to TestSpace, e *testEvent, payload model.Value) error {
+	if e.want.fails != nil || e.want.rejects != "" || e.origin != "" {
+		return fmt.Errorf("%s %s: with wait = False there is no end of the event yet, and no space that sends it; leave out fails, rejects and origin. Sent again under its id, the event is waited for", b.Name(), e.stream)
+	}
+	inst.test.queued = true
+	if err := to.Queue(e.by, e.stream, e.id, payload); err != nil {
+		return fmt.Errorf("%s %s: %w", b.Name(), e.stream, err)
+	}
+	return nil
 }
 
 // sendAs sends an event as a client, perhaps in the name of a principal, or as the space that is its origin.

@@ -27,6 +27,7 @@ type testRun struct {
 	world   World
 	log     []string
 	mocks   mocks
+	queued  bool // an event was sent without waiting
 }
 
 // testsAmong returns the tests among the globals of a file, in the order of the file.

@@ -428,3 +428,66 @@ def test_no_id():
 		t.Errorf("clients may send on %v; samples %v", got, p.Samples())
 	}
 }
+
+// An event that is sent without waiting is handled with what the test does next, in order, and at the latest when the test ends: its failure fails the
+// test, unless the test waits for it.
+func TestRunTests_EventsAtTheSameTime(t *testing.T) {
+	src := source(`
+seen = cell("seen", [])
+def note(e):
+    if e == "bad":
+        fail("no such thing")
+    seen.append(e)
+handle("note", note)
+handle("pass", lambda e: send(e, "note", "caused"))
+`, "test_test.star", `
+load("test.star", "seen")
+
+def test_order():
+    send("note", 1, wait = False)
+    send("pass", "test", space = "other", wait = False)
+    send("note", 2, wait = False)
+    advance("0s")
+    equal([x for x in seen.get() if x != "caused"], [1, 2])
+    equal(len(seen), 3)
+
+def test_nothing_runs_before():
+    send("pass", "test", space = "other", wait = False)
+    send("note", 1, wait = False)
+    equal(list(seen.get()), [1, "caused"])
+
+def test_awaited():
+    send("note", "bad", id = "e", wait = False)
+    send("note", "bad", id = "e", fails = "no such thing")
+
+def test_fails():
+    send("note", "bad", wait = False)
+
+def test_fails_midway():
+    send("note", "bad", id = "e", wait = False)
+    expect(seen, [])
+
+def test_misuse():
+    send("note", "bad", fails = "x", wait = False)
+
+def test_another_payload():
+    send("note", 1, id = "e", wait = False)
+    send("note", 2, id = "e", wait = False)
+`)
+	results, err := RunTests(context.Background(), src, "test_test.star", TestOptions{Engine: testEngine})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"test_order": "", "test_nothing_runs_before": "", "test_awaited": "", "test_fails": "no such thing", "test_fails_midway": "no such thing",
+		"test_misuse": "with wait = False there is no end of the event yet", "test_another_payload": "another payload",
+	}
+	for _, r := range results {
+		if want[r.Name] == "" && r.Err != nil || want[r.Name] != "" && (r.Err == nil || !strings.Contains(r.Err.Error(), want[r.Name])) {
+			t.Errorf("%s: %v", r.Name, r.Err)
+		}
+	}
+	if len(results) != len(want) {
+		t.Errorf("%d tests", len(results))
+	}
+}

@@ -51,6 +51,8 @@ type TestSpace interface {
 	Send(stream, id string, payload model.Value, notBefore time.Time) (rc model.Receipt, ok bool, err error)
 	// SendAs is Send in the name of a principal, "" for none.
 	SendAs(principal, stream, id string, payload model.Value, notBefore time.Time) (rc model.Receipt, ok bool, err error)
+	// Queue is SendAs of an event that is handled with what runs next. It is a problem if it fails, unless it is sent again before.
+	Queue(principal, stream, id string, payload model.Value) error
 	// SendTo sends an event to a space, as a handler of this one does.
 	SendTo(to, stream string, payload model.Value) (rc model.Receipt, ok bool, err error)
 	Pending() string

@@ -341,7 +341,7 @@ func TestOffer_ThatNoPerformerIsThereIsReported(t *testing.T) {
 		if got := o.unperformed(); !strings.HasPrefix(got, "no performer of work is connected since 0s, last 5") && !strings.HasPrefix(got, "no performer of work is connected since 0s, last 1m") {
 			t.Errorf("the report after a minute is %s", got)
 		}
-		if len(log.all()) != 1 || !strings.Contains(log.all()[0], "WARN tasks wait for a performer reason=no performer of work is connected") || !strings.Contains(log.all()[0], "remedy=settle perform work -- COMMAND") {
+		if len(log.all()) != 1 || !strings.Contains(log.all()[0], "WARN tasks wait for a performer reason=no performer of work is connected") || !strings.Contains(log.all()[0], "remedy=settle perform work -- COMMAND (or: --http URL)") {
 			t.Errorf("logged: %q", log.all())
 		}
 
@@ -455,21 +455,30 @@ func TestOffer_APerformerThatFallsSilentHasLostTheAttempt(t *testing.T) {
 }
 
 // The limit counts from the claim on, not from the first offer.
-func TestOffer_TimesOutAfterTheClaim(t *testing.T) {
+func TestOffer_EachAttemptTimesOutAfterItsClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := newOffice(t, space.Remote{Attempts: 1, Timeout: 10 * time.Second, Heartbeat: time.Hour})
+		o := newOffice(t, space.Remote{Attempts: 2, Timeout: 10 * time.Second, Heartbeat: time.Hour})
 		o.absent = 20
 		o.pending("k", space.TaskPending, `1`)
 		time.Sleep(time.Minute)
-		h := o.next()
-		time.Sleep(2 * time.Second)
-		h.answer(`{"claim":true}`)
-		time.Sleep(9 * time.Second)
-		o.want()
-		time.Sleep(time.Second)
-		o.want(`{"error":"TimeoutError: the attempt took longer than 10s","key":"k","n":1}`)
-		if over, stop := h.over(); !over || !stop {
-			t.Errorf("over %v, notified %v", over, stop)
+		for _, report := range []string{
+			`{"attempt":1,"error":"TimeoutError: the attempt took longer than 10s","key":"k","n":1}`,
+			`{"error":"TimeoutError: the attempt took longer than 10s","key":"k","n":1}`, // the last one
+		} {
+			h, before := o.next(), o.reports()
+			time.Sleep(2 * time.Second)
+			h.answer(`{"claim":true}`)
+			time.Sleep(9 * time.Second)
+			if got := o.reports(); len(got) != len(before) {
+				t.Errorf("reported within the timeout: %q", got)
+			}
+			time.Sleep(time.Second)
+			if got := o.reports(); len(got) != len(before)+1 || got[len(before)] != report {
+				t.Errorf("reported %q, want %s at last", got, report)
+			}
+			if over, stop := h.over(); !over || !stop {
+				t.Errorf("over %v, notified %v", over, stop)
+			}
 		}
 	})
 }

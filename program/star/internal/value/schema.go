@@ -24,7 +24,12 @@ type Schema struct {
 	fields []field
 	object bool
 	text   string
+	// open reports that the object may have further fields.
+	open bool
 }
+
+// Open has the schema of an object allow further fields, at the top. It is for payloads that Settle makes, to which later versions may add.
+func (s *Schema) Open() { s.open = true }
 
 type field struct {
 	name     string
@@ -173,7 +178,7 @@ func (s *Schema) checkObject(v model.Value, at string) error {
 		}
 	}
 	for k := range v.All() {
-		if s.field(k) == nil {
+		if !s.open && s.field(k) == nil {
 			return fmt.Errorf("%s.%s is not expected; the schema has %s", at, meter.Clip(k), s.names())
 		}
 	}
