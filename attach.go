@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/ledger"
+	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -76,6 +77,7 @@ func (s Space) Attach(ctx context.Context, cfg AttachConfig) (*worker.Attachment
 			return nil, err
 		}
 	}
+	own.Computed = live.NewComputed(bus)
 	if !cfg.Events {
 		return worker.Attach(ctx, bus, own)
 	}

@@ -110,6 +110,10 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.W
 	inner.Access, inner.Hosted = rules, hosted.used()
 	inner.Programs, inner.Host, inner.Version, inner.Connection = hosted.beside(programs), host, version, connection
 	events.programs = inner.Programs
+	var answers *live.Server // before the worker is started
+	inner.Computed = func(ctx context.Context, space, document string) (bool, error) {
+		return answers.Computed(ctx, space, document)
+	}
 	w, err := worker.New(bus, inner)
 	if err != nil {
 		serveHTTP(nil, nil)
@@ -117,6 +121,7 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.W
 		rules.Close()
 		return nil, err
 	}
+	answers = live.NewServer(bus, w, cfg.Live)
 	hosted.notify(w)
 	asked.worker = w
 	go func() { // ends with the worker
@@ -128,7 +133,6 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.W
 		w.Kill()
 		return nil, err
 	}
-	answers := live.NewServer(bus, w, cfg.Live)
 	events.answers, events.denied = answers, w.NoteDenied
 	w.Beside(answers.Run)
 	w.Beside(questions.NewServer(bus, w, rules, cfg.Logger).Run)

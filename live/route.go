@@ -115,14 +115,17 @@ func (s *Server) ask(ctx context.Context, q Get) (Answer, error) {
 	deadline, _ := ctx.Deadline()
 	left := time.Until(deadline)
 	left -= min(left/10, margin)
-	o := ownerRequest{Get: q, Patience: Duration(min(left, patience)), Last: left <= patience}
-	switch owner := s.host.Owner(q.Space); owner {
+	return s.askFor(ctx, &ownerRequest{Get: q, Patience: Duration(min(left, patience)), Last: left <= patience})
+}
+
+func (s *Server) askFor(ctx context.Context, o *ownerRequest) (Answer, error) {
+	switch owner := s.host.Owner(o.Space); owner {
 	case "":
 		return Answer{}, errNoOwner
 	case s.host.ID():
-		return s.answerOwn(ctx, &o)
+		return s.answerOwn(ctx, o)
 	default:
-		return s.askOwner(ctx, owner, &o)
+		return s.askOwner(ctx, owner, o)
 	}
 }
 

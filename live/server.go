@@ -102,6 +102,8 @@ type Server struct {
 	cancel  context.CancelFunc
 	leaving chan struct{}
 	tasks   sync.WaitGroup
+	// computing are the questions of Computed.
+	computing turns
 
 	mu       sync.Mutex
 	closed   bool // no new calls are accepted
@@ -129,7 +131,7 @@ func busy(what string, n int) error {
 // NewServer returns a server that does nothing before Run.
 func NewServer(bus port.Client, host Host, cfg Config) *Server {
 	_ = cfg.Fill() // an invalid limit, which is negative, admits nothing
-	s := &Server{bus: bus, host: host, cfg: cfg, log: cfg.Logger, observed: newObserver(&cfg), leaving: make(chan struct{}), feeds: map[place]*feed{}, shares: map[string]*share{}}
+	s := &Server{bus: bus, host: host, cfg: cfg, log: cfg.Logger, observed: newObserver(&cfg), leaving: make(chan struct{}), feeds: map[place]*feed{}, shares: map[string]*share{}, computing: make(turns, maxComputing)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }

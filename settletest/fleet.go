@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/simkit"
+	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -148,13 +149,19 @@ func (f *Fleet) Start() string {
 		Options:          worker.Options{Limits: settings.Limits, Budgets: settings.Budgets},
 		CheckIdempotency: !f.opts.world.Lenient, Rehearsals: settings.Rehearsals,
 	}
+	var answers *live.Server // before the worker is started
+	cfg.Computed = func(ctx context.Context, space, document string) (bool, error) {
+		return answers.Computed(ctx, space, document)
+	}
 	w, err := worker.New(b, cfg)
 	if err == nil {
+		answers = live.NewServer(b, w, live.Config{})
 		err = w.Start(f.t.Context())
 	}
 	if err != nil {
 		f.t.Fatalf("settletest: start worker %s: %v", id, err)
 	}
+	w.Beside(answers.Run)
 	f.workers = append(f.workers, &member{w, id, b})
 	return id
 }

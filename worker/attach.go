@@ -46,6 +46,8 @@ type AttachConfig struct {
 	Tracer    trace.Tracer
 	// Access is as in Config. It is needed with Events only.
 	Access *access.Book
+	// Computed is as in Config.
+	Computed func(ctx context.Context, space, document string) (exists bool, err error)
 }
 
 // Attachment is a runtime that takes part in one space beside its owner, in the process of an application. It
@@ -71,7 +73,7 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	own := Config{
 		ID: cfg.ID, Programs: func(string) (*space.Program, error) { return nil, nil }, // not called: the host has its program
 		Options: Options{Handover: cfg.Handover, Limits: cfg.Limits, Budgets: cfg.Budgets}, withoutEvents: !cfg.Events,
-		OnError: cfg.OnError, OnConsole: cfg.OnConsole, Logger: cfg.Logger, Tracer: cfg.Tracer, Access: cfg.Access,
+		OnError: cfg.OnError, OnConsole: cfg.OnConsole, Logger: cfg.Logger, Tracer: cfg.Tracer, Access: cfg.Access, Computed: cfg.Computed,
 	}
 	if err := own.fill(); err != nil {
 		return nil, err

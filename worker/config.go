@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -64,6 +65,9 @@ type Config struct {
 	Hosted func() (steps, bytes uint64)
 	// Access has the rules about which principals may send what; nil allows everything.
 	Access *access.Book
+	// Computed returns when a document of another space was computed there, see live.Server.Computed. If it is nil, a derived document that was not
+	// computed yet is read as absent.
+	Computed func(ctx context.Context, space, document string) (exists bool, err error)
 	// LeastMarkers is how many markers of deleted documents a space has before they are worth being purged; default 64.
 	LeastMarkers int
 

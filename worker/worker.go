@@ -120,7 +120,7 @@ func (e *engine) config() host.Config {
 	own := host.Config{
 		ID: c.ID, Options: c.Options, Program: c.Program, Host: c.Host, Version: c.Version, Connection: c.Connection,
 		Now: c.Now, Logger: c.Logger, Left: e.runs.leaves, UnderWay: e.underWay, BeforeLeaving: c.beforeLeaving, Meter: c.Meter, Access: c.Access,
-		Spans: hostSpans(c.Tracer, c.ID), LeastMarkers: c.LeastMarkers,
+		Spans: hostSpans(c.Tracer, c.ID), LeastMarkers: c.LeastMarkers, Computed: c.Computed,
 	}
 	if c.Programs != nil {
 		own.Programs = e.programs

@@ -74,8 +74,8 @@ func (s *Space) end(tx *model.Tx) []model.Event {
 
 // mirrored is a document that other spaces read.
 type mirrored struct {
-	readers []*Space
-	seq     uint64 // of the commit that the readers have seen
+	readers []*Space // those to which its value was passed
+	seq     uint64   // of the commit that the readers have seen
 }
 
 // follow begins to mirror a document for a space: it is observed in its own space. The documents of
@@ -105,9 +105,14 @@ func (w *World) follow(reader *Space, ref space.Ref) error {
 		m = &mirrored{}
 		home.mirrors[ref.Doc] = m
 	}
-	m.readers = append(m.readers, reader)
 	v, seq := home.core.Confirmed(ref.Doc)
 	m.seq = seq
+	if v.IsAbsent() {
+		home.absences = append(home.absences, absence{reader, ref.Doc, w.now.Add(holding)})
+		w.absences++
+		return nil
+	}
+	m.readers = append(m.readers, reader)
 	reader.core.Mirror(ref.Space, ref.Doc, v)
 	return nil
 }
@@ -123,9 +128,10 @@ func (w *World) unfollow(reader *Space, ref space.Ref) {
 	}
 	m := home.mirrors[ref.Doc]
 	m.readers = slices.DeleteFunc(m.readers, func(s *Space) bool { return s == reader })
+	home.dropAbsences(func(a absence) bool { return a.reader == reader && a.doc == ref.Doc })
 	home.core.Unobserve(ref.Doc)
 	w.touch(home)
-	if len(m.readers) == 0 {
+	if len(m.readers) == 0 && !home.holds(ref.Doc) {
 		delete(home.mirrors, ref.Doc)
 	}
 }
@@ -141,6 +147,11 @@ func (s *Space) deliverDocument(doc string, via *model.Trail) {
 		return
 	}
 	m.seq = seq
+	if !v.IsAbsent() {
+		for _, a := range s.dropAbsences(func(a absence) bool { return a.doc == doc }) {
+			m.readers = append(m.readers, a.reader)
+		}
+	}
 	for _, reader := range m.readers {
 		reader.core.MirrorVia(s.name, doc, v, via)
 		s.w.touch(reader)

@@ -8,7 +8,8 @@
 //	append       the log accepts every commit at once; there is no other writer
 //	release      a commit's sends are in the lanes of their targets when the commit is in the
 //	             log; a space is loaded for its first event
-//	mirror       a document of another space is observed there and delivered with each commit
+//	mirror       a document of another space is observed there and delivered with each commit;
+//	             its absence, only when that space has nothing to compute for it
 //	notice       the origin of a refused event is notified, as by a coordinator
 //	time         Advance moves from one scheduled wake-up of a space to the next
 //	checkpoint   Save; Restart and Crash load all spaces from it and from their logs

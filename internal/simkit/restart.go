@@ -93,8 +93,9 @@ func (w *World) Outage(d time.Duration) error {
 func (w *World) Crash() error {
 	return w.do(func() error {
 		clear(w.listings)
+		w.absences = 0
 		for _, s := range w.order {
-			s.mirrors = map[string]*mirrored{}
+			s.mirrors, s.absences = map[string]*mirrored{}, nil
 			if err := s.load(); err != nil {
 				return err
 			}

@@ -33,6 +33,7 @@ type Space struct {
 	watches      []*Watch
 	sentDirectly string // the last event that a transaction without an event has sent
 	mirrors      map[string]*mirrored
+	absences     []absence       // of documents here
 	docs         map[string]bool // the documents ever written
 
 	runs map[string]*count
@@ -149,6 +150,7 @@ func (s *Space) step() error {
 	if r.More {
 		s.w.touch(s)
 	}
+	s.settleAbsences()
 	s.updateWatches()
 	return nil
 }

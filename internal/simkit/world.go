@@ -55,8 +55,10 @@ type World struct {
 	// order lists the spaces in the order in which they were loaded, due those to be settled, in
 	// the order in which they got work.
 	order, due []*Space
-	nextID     int
-	handled    int // events
+	// absences is the number of those that are held back in all spaces.
+	absences int
+	nextID   int
+	handled  int // events
 
 	// existing are the spaces that exist, sorted, and listings the readers of lists of spaces, by pattern.
 	existing []string
@@ -148,7 +150,7 @@ func (w *World) do(f func() error) error { return w.turns.do(f) }
 func (w *World) run() error {
 	began := w.handled
 	w.queued = false
-	for steps := 0; len(w.due) > 0; steps++ {
+	for steps := 0; len(w.due) > 0 || w.passAbsence(); steps++ {
 		if events := w.handled - began; steps == maxSteps || events > maxEvents {
 			return fmt.Errorf("no rest after %d events and %d steps at %s; the last to run was %s. A handler that always sends another event, to this space or back and forth, never ends", events, steps, w.clock(), w.turns.function())
 		}
@@ -206,6 +208,11 @@ func (w *World) next() (first time.Time, ok bool) {
 	for _, s := range w.order {
 		if at, some := s.wakes(); some && (!ok || at.Before(first)) {
 			first, ok = at, true
+		}
+		for _, a := range s.absences {
+			if !ok || a.until.Before(first) {
+				first, ok = a.until, true
+			}
 		}
 	}
 	return first, ok

@@ -8,6 +8,38 @@ import (
 	"github.com/settlehq/settle/program/startest"
 )
 
+// A document that another space derives is not read before it was computed there.
+func TestPrograms_ADerivedDocumentIsReadOnceItWasComputed(t *testing.T) {
+	src := star.Source{Name: "clinic", Entry: "clinic.star", Files: map[string]string{
+		"clinic.star": `
+booked = cell("booked", 0)
+
+def book(e):
+    booked.set(booked.get() + e.n)
+
+def counts():
+    return {"booked": booked.get()}
+
+def look(e):
+    return doc("counts", space = e.doctor)
+
+handle("book", book)
+handle("look", look)
+compute("counts", counts)
+`,
+		"clinic_test.star": `
+def test_a_handler():
+    send_to("doctor-1", "book", {"n": 7})
+    if send_to("door", "look", {"doctor": "doctor-1"}) != {"booked": 7}:
+        fail("it has read what was not computed yet")
+`,
+	}}
+	results, err := startest.Run(t.Context(), src, "clinic_test.star", star.TestOptions{})
+	if err != nil || len(results) != 1 || results[0].Err != nil {
+		t.Fatalf("%+v, %v", results, err)
+	}
+}
+
 // The spaces of a test run several programs, each that of the longest pattern that its name matches.
 func TestPrograms_ATestUsesSeveral(t *testing.T) {
 	src := star.Source{Name: "door", Entry: "door.star", Files: map[string]string{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/ledger"
+	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -20,7 +21,7 @@ func (w *world) startAttached(p *process, i item) {
 	cfg := worker.AttachConfig{
 		ID: p.who + "-" + fmt.Sprint(keyed(w.plan.seed, "attached", p.name).below(1000)), Space: i.space, Program: w.newPrograms(p)(i.space, w.editionOf(p)), Events: i.a,
 		Limits: ledger.Limits{LaneLimit: w.plan.laneLimit, MaxGroup: w.plan.maxGroup, MaxChain: w.plan.chainLimit()},
-		Logger: slog.New(logger{w, p, ""}),
+		Logger: slog.New(logger{w, p, ""}), Computed: w.asksOwners(live.NewComputed(w.busOf(p))),
 	}
 	p.space, p.id, p.runLimit = i.space, cfg.ID, attachedLimit
 	p.attached = make(chan struct{})

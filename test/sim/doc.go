@@ -37,6 +37,8 @@
 //
 // Stores that go back, and stores and lanes that are replaced by empty ones, have a simulation of their own: TestRewinds.
 //
+// Plans without any of them, in which spaces begin to read what others derive, are those of TestCalm.
+//
 // The seeds from 80,000,000 to 99,999,999 have all of these faults. Those from 60,000,000 to 79,999,999 have no deadlines of
 // tasks. Those from 40,000,000 to 59,999,999 have no runs either. Those
 // from 10,000,000 to 29,999,999 have no code that hangs either, fewer calls that return errors, fewer steps at which a program

@@ -18,6 +18,7 @@ type fold struct {
 	w     *world
 	space string
 	seq   uint64
+	born  time.Duration // when it had its first commit
 	epoch uint64
 	owner string
 	// joined are the attached runtimes, by epoch.
@@ -89,6 +90,9 @@ func (f *fold) wrong(check, format string, args ...any) {
 func (f *fold) take(a *model.Append, c *model.Commit, seq uint64) {
 	if a.Expect != f.seq {
 		f.wrong("chain", "%s was appended behind %d", a.ID, a.Expect)
+	}
+	if f.seq == 0 {
+		f.born = f.w.story.now()
 	}
 	f.seq = seq
 	f.commits++

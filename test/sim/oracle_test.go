@@ -248,5 +248,7 @@ func (f *fold) seenElsewhere(what, space string, v model.Value) {
 	other := f.w.folds[space]
 	if other == nil || !other.ever("double", v) {
 		f.wrong("abroad", "%s: has seen %s as double of space %s, which it never was", what, v, space)
+		return
 	}
+	f.readElsewhere(what, other, v)
 }

@@ -17,6 +17,8 @@ type plan struct {
 	items []item
 	// runEvents counts the events about runs.
 	runEvents int
+	// calm is set if it has no faults, see newCalmPlan.
+	calm bool
 }
 
 // options apply to a whole run. A seed turns a random part of the faults off, because one fault may hide

@@ -1,10 +1,10 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/settlehq/settle/history"
-	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 )
 
@@ -18,10 +18,24 @@ func (p *plan) queries() {
 	}
 }
 
-// answerQueries makes a worker answer the queries of clients.
-func (w *world) answerQueries(p *process) {
-	if w.plan.has("queries") {
-		p.worker.Beside(live.NewServer(w.busOf(p), p.worker, live.Config{}).Run)
+// asksOwners makes a process ask the owners of other spaces about documents there that are in no log, where workers answer queries. computed asks.
+func (w *world) asksOwners(computed func(ctx context.Context, space, document string) (bool, error)) func(ctx context.Context, space, document string) (bool, error) {
+	if !w.plan.has("queries") {
+		return nil
+	}
+	return func(ctx context.Context, space, document string) (exists bool, err error) {
+		exists, err = computed(ctx, space, document)
+		switch {
+		case err != nil:
+			w.count("absent documents of which a leaving worker did not learn")
+		case exists:
+			w.count("absent documents that were computed meanwhile")
+		case ctx.Err() != nil:
+			w.count("absent documents about which there was no answer in time")
+		default:
+			w.count("absent documents that their owners do not have")
+		}
+		return exists, err
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/ledger"
+	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/runs"
@@ -92,6 +93,7 @@ type process struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 	worker    *worker.Worker
+	answers   *live.Server // beside the worker; nil if it has none
 	coord     *coordinator.Coordinator
 	client    *settle.Client
 	sender    *settle.Sender
@@ -315,12 +317,18 @@ func (w *world) startWorker(p *process) {
 	if p.who[0] == 'h' {
 		bus = hermit{bus}
 	}
+	cfg.Computed = w.asksOwners(func(ctx context.Context, space, document string) (bool, error) {
+		return p.answers.Computed(ctx, space, document)
+	})
 	wk, err := worker.New(bus, cfg)
 	if err != nil {
 		panic(err)
 	}
 	w.mu.Lock()
 	p.worker = wk
+	if w.plan.has("queries") {
+		p.answers = live.NewServer(w.busOf(p), wk, live.Config{})
+	}
 	w.mu.Unlock()
 	w.running.Go(func() { // ends when the worker serves, or has been killed
 		err := p.worker.Start(p.ctx)
@@ -331,8 +339,8 @@ func (w *world) startWorker(p *process) {
 			w.again(p, "does not start: "+err.Error())
 			return
 		}
-		if err == nil {
-			w.answerQueries(p)
+		if err == nil && p.answers != nil {
+			p.worker.Beside(p.answers.Run)
 		}
 		if err != nil && p.ctx.Err() == nil && wanted {
 			w.violate("shell", "worker %s does not start: %v", p.name, err)

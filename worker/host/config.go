@@ -70,6 +70,10 @@ type Config struct {
 	CutsOff bool
 	// LeastMarkers is how many markers of deleted documents a space has before they are worth being purged; default 64. See markers.
 	LeastMarkers int
+	// Computed returns when the owner of a space has brought a document up to date there, or cannot, and reports whether the log then has a value of it.
+	// It is asked about documents of other spaces that the log does not have, since those may be derived ones that were not computed yet. ctx has a deadline.
+	// The error is model.ErrStopped if the process is leaving. If Computed is nil, such a document is read as absent at once.
+	Computed func(ctx context.Context, space, document string) (exists bool, err error)
 	// Beside, if not nil, is called for each partition that is served, and must return when ctx ends.
 	Beside func(ctx context.Context, partition int)
 	// Left is called when a space was evicted, and UnderWay lists, for the log, the work outside that has not
