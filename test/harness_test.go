@@ -20,6 +20,7 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/internal/parallel"
+	"github.com/settlehq/settle/internal/raced"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 )
@@ -83,13 +84,16 @@ func (s *sharedCluster) end() {
 	}
 }
 
-// onBothServers runs a test on a single server, and on a cluster of three that keeps
-// everything three times. base says where; the test fills in the rest.
+// onBothServers runs a test on a single server, and on a cluster of three that keeps everything three times: not under the race detector, since the
+// servers are in this process and take most of its time then. base says where; the test fills in the rest.
 func onBothServers(t *testing.T, test func(t *testing.T, base settle.Config)) {
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
 		test(t, settle.Config{})
 	})
+	if raced.On {
+		return
+	}
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
 		test(t, onCluster(t))
