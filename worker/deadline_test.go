@@ -145,13 +145,13 @@ func TestDeadline_OutlivesTakeovers(t *testing.T) {
 func TestDeadline_WakesASpaceThatIsNotInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: worldtest.Always(limitedOffice(t, nil, 24*time.Hour))}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: worldtest.Always(limitedOffice(t, nil, 2*time.Hour))}, nil)
 		w.Send("s", "start", "e1", `"a"`)
-		w.Pass(23 * time.Hour)
+		w.Pass(110 * time.Minute)
 		if got := w.task("s", "a"); got.State != space.TaskPending || w1.Stats().Awake != 0 {
 			t.Errorf("%+v; %d spaces are in memory", got, w1.Stats().Awake)
 		}
-		w.Pass(2 * time.Hour)
+		w.Pass(20 * time.Minute)
 		w.wantPassed("a")
 		if n := w1.Stats().Awake; n != 0 {
 			t.Errorf("%d spaces are in memory", n)
