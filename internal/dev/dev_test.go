@@ -8,9 +8,11 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -363,6 +365,48 @@ func TestDev_PortsThatAreTakenAreLeftAndTwoDirectoriesDoNotMeet(t *testing.T) {
 	if host, _, err := net.SplitHostPort(strings.TrimPrefix(two.server.HTTP, "http://")); err != nil || host != "127.0.0.1" {
 		t.Errorf("it listens at %s", two.server.HTTP)
 	}
+}
+
+// Both of two that start at the same moment find the first port free, and one has claimed it.
+func TestDev_TwoThatStartAtTheSameMomentHavePortsOfTheirOwn(t *testing.T) {
+	quietHome(t)
+	ports, err := natstest.FreePorts(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, port := range ports {
+		release, ok := devserver.ClaimPort(port)
+		if !ok {
+			t.Fatalf("port %d is claimed", port)
+		}
+		t.Cleanup(release)
+	}
+	s := start(t, t.TempDir(), func(c *dev.Config) { c.NATSPort, c.HTTPPort = ports[0], ports[1] })
+	if strings.HasSuffix(s.server.NATS, fmt.Sprint(":", ports[0])) || strings.HasSuffix(s.server.HTTP, fmt.Sprint(":", ports[1])) {
+		t.Errorf("it is at %v, which another one has claimed", s.server)
+	}
+	release, ok := devserver.ClaimPort(portOf(t, s.server.HTTP))
+	if release(); ok {
+		t.Error("it has not claimed its own port")
+	}
+	s.stop()
+	release, ok = devserver.ClaimPort(portOf(t, s.server.HTTP))
+	if release(); !ok {
+		t.Error("it keeps its claim when it has stopped")
+	}
+}
+
+func portOf(t *testing.T, address string) int {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 func TestDev_AServerThatComesBackIsWhereItWas(t *testing.T) {
