@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -447,6 +448,27 @@ func TestDev_ResetForgetsEverythingAndNeverWhatIsInUse(t *testing.T) {
 	s = start(t, dir, func(c *dev.Config) { c.Reset = true })
 	s.await("removed")
 	s.until(s.client(), "tally", "look", `["one",0]`)
+}
+
+// A space is not there before its first event, or the first read if its program has made_by_reads for it.
+func TestDev_TellsWhatCreatesASpace(t *testing.T) {
+	quietHome(t)
+	dir := t.TempDir()
+	s := &server{T: t, dir: dir}
+	s.write("sent.star", "def add(e):\n    pass\n\nhandle(\"add\", add)\n")
+	s.write("seen.star", "made_by_reads(\"seen\")\n\ndef home():\n    return 1\n\ncompute(\"home\", home)\n")
+	s = start(t, dir, nil)
+	for _, line := range []string{", once it has an event\n", ", once it has an event or is read\n"} {
+		if !strings.Contains(s.out.String(), line) {
+			t.Errorf("no line %q in\n%s", line, s.out)
+		}
+	}
+	if got, err := s.client().Space("seen").GetCurrent(t.Context(), "home"); err != nil || got.Value.String() != "1" {
+		t.Errorf("a read of space seen returns %+v, %v", got, err)
+	}
+	if there, err := s.bus().Spaces(t.Context()); err != nil || !slices.Contains(there, "seen") {
+		t.Errorf("the spaces are %v, %v", there, err)
+	}
 }
 
 func TestDev_TwoProgramsOfOneNameAreRefused(t *testing.T) {
