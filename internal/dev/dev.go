@@ -262,7 +262,8 @@ func (d *dev) isSample() bool { return d.golang == nil && d.programs[0].file == 
 
 // serve watches the files until ctx ends.
 func (d *dev) serve(ctx context.Context) error {
-	if _, err := bus.SaveContext(contextFor(d.server.NATS), d.server.NATS, "settle dev"); err != nil {
+	removeStaleContexts(d.server.NATS, contextFor(d.server.NATS))
+	if _, err := bus.SaveContext(contextFor(d.server.NATS), d.server.NATS, contextDescription); err != nil {
 		fmt.Fprintf(d.cfg.Out, "the nats context %s could not be written (%v); use --server %s\n", contextFor(d.server.NATS), err, d.server.NATS)
 	} else {
 		defer bus.RemoveContext(contextFor(d.server.NATS), d.server.NATS)
