@@ -190,37 +190,6 @@ func (k *clerk) collect() {
 	}
 }
 
-// forged reports whether a client has sent an event on a stream on which only spaces send.
-func forged(stream string, ev *model.Event) bool {
-	return slices.Contains(internalStreams, stream) && model.IsChosen(ev.ID)
-}
-
-// refused takes an event that a client has forged. It is rejected, unless it was cancelled or given up before, and changes no run.
-func (k *clerk) refused(stream string, ev *model.Event) {
-	rc := k.tx.Receipt
-	rejected := rc.Outcome == model.Rejected && rc.Code == model.InternalStream
-	givenUp := rc.Outcome == model.Failed && strings.HasPrefix(rc.Error, "the handler never came back")
-	if !rejected && !givenUp && rc.Outcome != model.Cancelled && rc.Outcome != model.Expired {
-		k.f.wrong("runs", "%s %s %s was sent by a client, and is %s: %s", stream, ev.ID, ev.Payload, rc.Outcome, rc.Error)
-	}
-	if rejected {
-		k.f.w.count("events that clients have forged")
-	}
-	for doc := range k.after { // any order: each on its own
-		if isRunDoc(doc) {
-			k.f.wrong("runs", "%s %s was sent by a client, and has written %s", stream, ev.ID, doc)
-		}
-	}
-	if len(k.tx.Sends) > 0 {
-		k.f.wrong("runs", "%s %s was sent by a client, and has sent %d events", stream, ev.ID, len(k.tx.Sends))
-	}
-}
-
-// takeMet takes the report of a condition, which no workflow of the simulation waits for.
-func (k *clerk) takeMet(ev *model.Event) {
-	k.f.wrong("runs", "%s reports a condition", ev.ID)
-}
-
 // lost takes an event that had no effect, because it was cancelled, has expired or was given up. Operations of clients may
 // also have failed as they were refused.
 func (k *clerk) lost(stream string, ev *model.Event) {

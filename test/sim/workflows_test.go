@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -286,28 +285,6 @@ func (p *plan) runPlan() {
 	}
 	if c := keyed(p.seed, "forged"); c.below(4) == 0 { // few, so that the other seeds keep their stories
 		p.forge(c)
-	}
-}
-
-// internalStreams are the streams of package runs on which only spaces send.
-var internalStreams = []string{runs.StreamTimer, runs.StreamChild, runs.StreamChildEnd, runs.StreamChildCancel, runs.StreamChildSent, runs.StreamMet}
-
-// forge draws events of clients on the internal streams, with payloads that would change runs: a step, and the end, the start and the
-// cancellation of a child.
-func (p *plan) forge(c *chance) {
-	starts := slices.DeleteFunc(slices.Clone(p.items), func(it item) bool { return it.stream != runs.StreamStart })
-	for range 1 + c.below(4) {
-		start := oneOf(c, starts...)
-		var of struct{ Run string }
-		if err := json.Unmarshal([]byte(start.payload), &of); err != nil {
-			panic(err)
-		}
-		stream, run := oneOf(c, internalStreams...), of.Run
-		if stream == runs.StreamChild {
-			run += "forged"
-		}
-		p.add(p.ofRun(c, start.at+c.between(0, 2*time.Second), start.space, stream, run,
-			`"step":"more","call":"0","calls":["0"],"state":"done","value":1,"wait":"wait 0","workflow":"leaf","args":{"n":1},"parent":%q`, of.Run))
 	}
 }
 
