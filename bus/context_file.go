@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/settlehq/settle/model"
 )
@@ -53,6 +54,29 @@ func ContextURL(name string) string {
 		return ""
 	}
 	return c.URL
+}
+
+// RemoveContexts removes the nats contexts that are exactly as SaveContext has written them with a description, and whose name and
+// server a function accepts. Contexts with other members, which another program has written or edited, stay.
+func RemoveContexts(description string, of func(name, url string) bool) {
+	dir, err := contextDir()
+	if err != nil {
+		return
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return // dir has characters of patterns
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		var c map[string]any
+		if err != nil || json.Unmarshal(text, &c) != nil || len(c) != 2 || c["description"] != description {
+			continue
+		}
+		if url, is := c["url"].(string); is && of(strings.TrimSuffix(filepath.Base(file), ".json"), url) {
+			_ = os.Remove(file) // one that stays names a server that does not answer
+		}
+	}
 }
 
 func contextDir() (string, error) {

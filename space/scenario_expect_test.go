@@ -220,6 +220,9 @@ func (x *expecting) expect(line string) error {
 	case got != want:
 		return fmt.Errorf("%s: it is %s", line, got)
 	}
+	if err := x.unmentioned(what, name, got); err != nil {
+		return fmt.Errorf("%s: %w", line, err)
+	}
 	return nil
 }
 

@@ -28,10 +28,19 @@ func TestScenarios(t *testing.T) {
 	rows := readRows(t)
 	for _, path := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts := textsOfCases(string(text))
 			var s *stage
 			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+				if d.Cmd == "case" {
+					texts = texts[1:]
+				}
 				if s == nil || d.Cmd == "case" {
 					s = newStage(t)
+					s.mentions = mentionsIn(texts[0])
 				}
 				s.world.t = t
 				return s.play(rows, d)

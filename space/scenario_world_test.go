@@ -18,6 +18,8 @@ type stage struct {
 	now     time.Duration
 	clock   clock
 	scripts map[string]*script
+	// mentions reports whether the case has a name outside of what it expects, nil if that is not known.
+	mentions func(name string) bool
 	// observed are the saved observations by space.
 	observed map[string][]Observation
 	actors   []*actor

@@ -310,7 +310,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embedded server: %w", err)
 	}
-	if err := lockFile(file); err != nil {
+	if err := devserver.LockFile(file); err != nil {
 		_ = file.Close()
 		return nil, fmt.Errorf("embedded server: %s is in use by another process (%w); stop that one, or use another directory", dir, err)
 	}

@@ -20,7 +20,7 @@ type devCmd struct {
 func (devCmd) Help() string {
 	return fmt.Sprintf(`It listens on 127.0.0.1 only: NATS on port %d, HTTP with the console on port %d, or on the next ones that are free. A
 directory keeps its ports from one start to the next, and commands that are run in it find the server by themselves. While it runs there is
-a nats context, %s, unless another one has that name.
+a nats context, %s, unless another one has that name. The context of one that was killed is removed when the next one starts.
 
 A program in Go is built, and runs as a worker in a process of its own, whose main function calls settle.Main or spaceworker.Main. When a file
 changes it is built and runs again. The options of the workers are those of its main function, and not of this command.`, dev.NATSPort, dev.HTTPPort, dev.ContextName)

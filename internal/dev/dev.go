@@ -77,6 +77,7 @@ type dev struct {
 	reported []string // files that were reported as new
 	server   Server
 	traces   *traces
+	claims   claims
 	log      *slog.Logger
 	began    time.Time
 	pages    atomic.Pointer[console.Console]
@@ -106,6 +107,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err := d.find(); err != nil {
 		return err
 	}
+	defer d.claims.release() // when nothing listens any more
 	if err := d.start(ctx); err != nil {
 		return err
 	}
@@ -181,11 +183,11 @@ func (d *dev) find() error {
 // start starts the server, the coordinator and the client.
 func (d *dev) start(ctx context.Context) error {
 	former := portsOf(d.store())
-	nats, err := freePort(former.NATS, d.cfg.NATSPort)
+	nats, err := d.claims.freePort(former.NATS, d.cfg.NATSPort)
 	if err != nil {
 		return err
 	}
-	web, err := freePort(former.HTTP, d.cfg.HTTPPort)
+	web, err := d.claims.freePort(former.HTTP, d.cfg.HTTPPort)
 	if err != nil {
 		return err
 	}
@@ -260,7 +262,8 @@ func (d *dev) isSample() bool { return d.golang == nil && d.programs[0].file == 
 
 // serve watches the files until ctx ends.
 func (d *dev) serve(ctx context.Context) error {
-	if _, err := bus.SaveContext(contextFor(d.server.NATS), d.server.NATS, "settle dev"); err != nil {
+	removeStaleContexts(d.server.NATS, contextFor(d.server.NATS))
+	if _, err := bus.SaveContext(contextFor(d.server.NATS), d.server.NATS, contextDescription); err != nil {
 		fmt.Fprintf(d.cfg.Out, "the nats context %s could not be written (%v); use --server %s\n", contextFor(d.server.NATS), err, d.server.NATS)
 	} else {
 		defer bus.RemoveContext(contextFor(d.server.NATS), d.server.NATS)

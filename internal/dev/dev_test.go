@@ -8,9 +8,12 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -365,6 +368,48 @@ func TestDev_PortsThatAreTakenAreLeftAndTwoDirectoriesDoNotMeet(t *testing.T) {
 	}
 }
 
+// Both of two that start at the same moment find the first port free, and one has claimed it.
+func TestDev_TwoThatStartAtTheSameMomentHavePortsOfTheirOwn(t *testing.T) {
+	quietHome(t)
+	ports, err := natstest.FreePorts(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, port := range ports {
+		release, ok := devserver.ClaimPort(port)
+		if !ok {
+			t.Fatalf("port %d is claimed", port)
+		}
+		t.Cleanup(release)
+	}
+	s := start(t, t.TempDir(), func(c *dev.Config) { c.NATSPort, c.HTTPPort = ports[0], ports[1] })
+	if strings.HasSuffix(s.server.NATS, fmt.Sprint(":", ports[0])) || strings.HasSuffix(s.server.HTTP, fmt.Sprint(":", ports[1])) {
+		t.Errorf("it is at %v, which another one has claimed", s.server)
+	}
+	release, ok := devserver.ClaimPort(portOf(t, s.server.HTTP))
+	if release(); ok {
+		t.Error("it has not claimed its own port")
+	}
+	s.stop()
+	release, ok = devserver.ClaimPort(portOf(t, s.server.HTTP))
+	if release(); !ok {
+		t.Error("it keeps its claim when it has stopped")
+	}
+}
+
+func portOf(t *testing.T, address string) int {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
 func TestDev_AServerThatComesBackIsWhereItWas(t *testing.T) {
 	quietHome(t)
 	dir := t.TempDir()
@@ -403,6 +448,27 @@ func TestDev_ResetForgetsEverythingAndNeverWhatIsInUse(t *testing.T) {
 	s = start(t, dir, func(c *dev.Config) { c.Reset = true })
 	s.await("removed")
 	s.until(s.client(), "tally", "look", `["one",0]`)
+}
+
+// A space is not there before its first event, or the first read if its program has made_by_reads for it.
+func TestDev_TellsWhatCreatesASpace(t *testing.T) {
+	quietHome(t)
+	dir := t.TempDir()
+	s := &server{T: t, dir: dir}
+	s.write("sent.star", "def add(e):\n    pass\n\nhandle(\"add\", add)\n")
+	s.write("seen.star", "made_by_reads(\"seen\")\n\ndef home():\n    return 1\n\ncompute(\"home\", home)\n")
+	s = start(t, dir, nil)
+	for _, line := range []string{", once it has an event\n", ", once it has an event or is read\n"} {
+		if !strings.Contains(s.out.String(), line) {
+			t.Errorf("no line %q in\n%s", line, s.out)
+		}
+	}
+	if got, err := s.client().Space("seen").GetCurrent(t.Context(), "home"); err != nil || got.Value.String() != "1" {
+		t.Errorf("a read of space seen returns %+v, %v", got, err)
+	}
+	if there, err := s.bus().Spaces(t.Context()); err != nil || !slices.Contains(there, "seen") {
+		t.Errorf("the spaces are %v, %v", there, err)
+	}
 }
 
 func TestDev_TwoProgramsOfOneNameAreRefused(t *testing.T) {

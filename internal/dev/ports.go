@@ -61,19 +61,38 @@ func portIn(address string) int {
 	return n
 }
 
-// freePort returns the former port if it is free at the loopback address, or else the first free
-// one from another on.
-func freePort(former, from int) (string, error) {
+// claims are the ports of a dev server. It claims each before it listens there: another one that starts at the same moment finds
+// the port free until then.
+type claims struct{ released []func() }
+
+// freePort claims the former port if it is free at the loopback address, or else the first free one from another on.
+func (c *claims) freePort(former, from int) (string, error) {
 	for port := from - 1; port < from+manyPorts; port++ {
 		try := port
 		if port < from {
 			try = former
 		}
-		if address := net.JoinHostPort("127.0.0.1", strconv.Itoa(try)); try != 0 && free(address) {
+		if try == 0 {
+			continue
+		}
+		release, ok := devserver.ClaimPort(try)
+		if !ok {
+			continue
+		}
+		if address := net.JoinHostPort("127.0.0.1", strconv.Itoa(try)); free(address) {
+			c.released = append(c.released, release)
 			return address, nil
 		}
+		release()
 	}
 	return "", fmt.Errorf("the ports %d to %d of 127.0.0.1 are all taken", from, from+manyPorts-1)
+}
+
+// release ends the claims.
+func (c *claims) release() {
+	for _, release := range c.released {
+		release()
+	}
 }
 
 func free(address string) bool {

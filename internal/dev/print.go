@@ -202,13 +202,21 @@ func (d *dev) spaces(ctx context.Context) (lines []string, err error) {
 		}
 		lines = append(lines, h.line(len(exist)))
 		if len(exist) == 0 {
-			lines = append(lines, "  "+h.name+where(f, h.name)+", once it has an event")
+			lines = append(lines, "  "+h.name+where(f, h.name)+", once "+h.creates())
 		}
 		for _, s := range exist[:min(len(exist), shown)] {
 			lines = append(lines, "  "+s+where(f, s))
 		}
 	}
 	return lines, nil
+}
+
+// creates returns what creates the space that is named after a program.
+func (h *hosted) creates() string {
+	if h.program != nil && h.program.Space().IsMadeByReads(h.name) {
+		return "it has an event or is read"
+	}
+	return "it has an event"
 }
 
 // shown is the number of spaces of a program with a line of their own.

@@ -51,7 +51,7 @@ func (d *dev) showTraces(ctx context.Context) (stop func(), err error) {
 	if d.traces == nil {
 		return func() {}, nil
 	}
-	at, err := freePort(0, portIn(d.server.HTTP)+1)
+	at, err := d.claims.freePort(0, portIn(d.server.HTTP)+1)
 	if err != nil {
 		return nil, err
 	}

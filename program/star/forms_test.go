@@ -309,3 +309,74 @@ def test_nothing_is_there():
 		}
 	}
 }
+
+const versionedTests = `
+def test_a_name_alone():
+    send("add")
+    doc("count").n
+
+def test_another_version():
+    send("add")
+    cell("count", version = 2).set({"n": 2})
+
+def test_expect_of_a_place():
+    send("add")
+    expect(doc("count"), {"n": 1})
+
+def test_expect_of_a_name():
+    send("add")
+    expect("count", {"n": 1})
+
+def test_a_row():
+    send("add")
+    equal(doc("lines")["a"], {"n": 1})
+
+def test_another_value():
+    send("add")
+    expect("count", {"n": 2, "$version": 3})
+
+def test_with_its_version():
+    send("add")
+    equal(cell("count", version = 3).n, 1)
+    expect(cell("count", version = 3), {"n": 1})
+    equal(cell("lines", version = 3, rows = True)["a"].get(), {"n": 1})
+`
+
+// A test that uses a document with a version under its name alone, or compares what is stored, fails with how it uses the present form.
+func TestForms_ATestNamesTheVersionOfADocument(t *testing.T) {
+	const program = `
+count = cell("count", {"n": 0}, version = 3)
+lines = cell("lines", {}, version = 3, rows = True)
+
+def add(e):
+    count.n += 1
+    lines["a"] = {"n": 1}
+
+handle("add", add)
+`
+	results, err := RunTests(context.Background(), source(program, "versioned_test.star", versionedTests), "versioned_test.star", TestOptions{Engine: testEngine})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const present = "load the cell from the program, or name the version: cell(NAME, version = 3), with rows = True if its rows have the version"
+	stored := "It is compared as it is stored. To compare its present form, " + present
+	want := map[string]string{
+		"test_a_name_alone":      "the test uses version 1 of count, and version 3 is stored: " + present,
+		"test_another_version":   "the test uses version 2 of count, and version 3 is stored: " + present,
+		"test_expect_of_a_place": "the test uses version 1 of count, and version 3 is stored: " + present,
+		"test_expect_of_a_name":  stored, "test_a_row": stored,
+	}
+	for _, r := range results {
+		text := ""
+		if r.Err != nil {
+			text = r.Err.Error()
+		}
+		words := want[r.Name]
+		if words == "" && strings.Contains(text, present) || !strings.Contains(text, words) || r.Name == "test_with_its_version" && text != "" {
+			t.Errorf("%s: %s, not %q", r.Name, text, words)
+		}
+	}
+	if len(results) != 7 {
+		t.Errorf("%d tests ran", len(results))
+	}
+}

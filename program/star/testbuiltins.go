@@ -252,12 +252,19 @@ func (c *call) expectEqual(have, want starlark.Value, what string) error {
 	y, err2 := c.ToModel(want)
 	if err1 == nil && err2 == nil && value.IsContainer(x) && value.IsContainer(y) {
 		var at []string
+		version := 0
 		for _, w := range model.Diff("", y, x) {
 			if len(w.Path) > 0 { // otherwise the first line shows the difference
 				at = append(at, fmt.Sprintf("\n  %s: %s, not %s", w.Path, x.At(w.Path), y.At(w.Path)))
+				if w.Path[len(w.Path)-1] == model.VersionKey && y.At(w.Path).IsAbsent() {
+					version = model.VersionIn(x.At(w.Path))
+				}
 			}
 		}
 		text += strings.Join(at[:min(len(at), 10)], "")
+		if version > 1 {
+			text += "\nIt is compared as it is stored. To compare its present form, " + presentForm(version)
+		}
 	}
 	return fmt.Errorf("%s", text)
 }

@@ -2,6 +2,7 @@ package star
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,7 +114,17 @@ func (d *testDocs) Writes() string {
 }
 
 // Fail ends the test.
-func (d *testDocs) Fail(err error) { d.note(err) }
+func (d *testDocs) Fail(err error) {
+	if newer := (*model.NewerError)(nil); errors.As(err, &newer) {
+		err = fmt.Errorf("the test uses version %d of %s, and version %d is stored: %s", newer.Known, newer.Place, newer.Version, presentForm(newer.Version))
+	}
+	d.note(err)
+}
+
+// presentForm returns how a test reads the present form of a document or a row that is stored in a version.
+func presentForm(version int) string {
+	return fmt.Sprintf("load the cell from the program, or name the version: cell(NAME, version = %d), with rows = True if its rows have the version", version)
+}
 
 // StoredVersion returns the version of what is stored.
 func (d *testDocs) StoredVersion(in, doc string, path ...string) int {

@@ -118,7 +118,7 @@ var runStreams = map[string]func(k *clerk, ev *model.Event){
 	runs.StreamStart: (*clerk).takeStart, runs.StreamSignal: (*clerk).takeSignal, runs.StreamCancel: (*clerk).takeCancel,
 	runs.StreamRetry: (*clerk).takeRetry, runs.StreamReset: (*clerk).takeReset, runs.StreamTimer: (*clerk).takeTimer,
 	runs.StreamChild: (*clerk).takeChild, runs.StreamChildEnd: (*clerk).takeChildEnd, runs.StreamChildCancel: (*clerk).takeChildCancel,
-	runs.StreamChildSent: (*clerk).takeChildSent, model.Undelivered: (*clerk).takeNotice,
+	runs.StreamChildSent: (*clerk).takeChildSent, runs.StreamMet: (*clerk).takeMet, model.Undelivered: (*clerk).takeNotice,
 	runs.StreamScheduleSet: (*clerk).takeSchedule, runs.StreamSchedulePause: (*clerk).takeSchedule, runs.StreamScheduleResume: (*clerk).takeSchedule,
 	runs.StreamScheduleTrigger: (*clerk).takeSchedule, runs.StreamScheduleDelete: (*clerk).takeSchedule, runs.StreamScheduleTimer: (*clerk).takeSchedule,
 	deeds[0]: (*clerk).takeEnd, deeds[1]: (*clerk).takeEnd, deeds[2]: (*clerk).takeEnd,
@@ -134,6 +134,10 @@ func (k *clerk) take(c *model.Commit, tx *model.Tx, stream string, ev *model.Eve
 	k.c, k.tx, k.after, k.wants, k.touched, k.ends = c, tx, after, nil, map[string]*flow{}, nil
 	k.waited = k.f.docs[runsLoad].Get("waiting").Len()
 	k.collect()
+	if forged(stream, ev) {
+		k.refused(stream, ev)
+		return
+	}
 	if rc := tx.Receipt; rc.Outcome != model.Handled {
 		k.lost(stream, ev)
 		return
@@ -186,7 +190,7 @@ func (k *clerk) collect() {
 	}
 }
 
-// lost takes an event that had no effect, because it was cancelled, has expired or was given up. Events of clients may
+// lost takes an event that had no effect, because it was cancelled, has expired or was given up. Operations of clients may
 // also have failed as they were refused.
 func (k *clerk) lost(stream string, ev *model.Event) {
 	for doc := range k.after { // any order: each on its own
@@ -196,6 +200,9 @@ func (k *clerk) lost(stream string, ev *model.Event) {
 	}
 	rc := k.tx.Receipt
 	k.f.w.count("events of runs without effect: " + string(rc.Outcome))
+	if rc.Outcome == model.Rejected {
+		k.f.wrong("runs", "%s %s %s is rejected: %s", stream, ev.ID, ev.Payload, rc.Code)
+	}
 	if rc.Outcome == model.Failed && !strings.HasPrefix(rc.Error, "the handler never came back") && !k.refuses(stream, ev) {
 		k.f.wrong("runs", "%s %s %s has failed: %s", stream, ev.ID, ev.Payload, rc.Error)
 	}

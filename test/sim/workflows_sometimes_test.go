@@ -20,6 +20,7 @@ var sometimesRuns = []string{
 	"events of runs without effect: cancelled",
 	"events of runs without effect: expired",
 	"events of runs without effect: failed",
+	"events that clients have forged",
 	"events of schedules: pause",
 	"events of schedules: resume",
 	"events of schedules: timer",

@@ -283,6 +283,9 @@ func (p *plan) runPlan() {
 	for i := range keyed(p.seed, "times", "schedules").below(3) {
 		p.addSchedule(keyed(p.seed, "schedule", i), fmt.Sprint("every", i+1))
 	}
+	if c := keyed(p.seed, "forged"); c.below(4) == 0 { // few, so that the other seeds keep their stories
+		p.forge(c)
+	}
 }
 
 // addWide draws runs of one space at the same time, whose calls wait for room. What has taken the room ends in all ways.
