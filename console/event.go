@@ -655,9 +655,14 @@ func (d *eventData) partitionOfSender(n *history.TreeNode) int {
 	return model.PartitionOf(tx.Space, d.partitions)
 }
 
+// Waits reports whether the event waits for its time: a timer that was cancelled has a time, and does not end then.
+func (r *treeRow) Waits() bool {
+	return !r.Until.IsZero() && r.Ended.IsZero() && !r.State.Ended()
+}
+
 // due is when an event is due that waits for its time, "" for others.
 func (r *treeRow) due() string {
-	if r.Until.IsZero() || !r.Ended.IsZero() {
+	if !r.Waits() {
 		return ""
 	}
 	return "due " + r.Until.UTC().Format("2006-01-02 15:04:05")

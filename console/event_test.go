@@ -205,7 +205,9 @@ func TestCancelTree_EndsWhatIsOpen(t *testing.T) {
 	if !strings.Contains(before, "Cancel 1 event in 1 space") || !strings.Contains(after, "1 event cancelled") {
 		t.Errorf("%s\n%s", before, after)
 	}
-	w.until(page, "settled: nothing of it is open")
+	if text := w.until(page, "settled: nothing of it is open"); strings.Contains(text, "data-in") {
+		t.Errorf("a cancelled timer shows when it is due: %s", visible(text))
+	}
 }
 
 // The first event of a space is skipped, and those behind it are handled; an event that is not the first is not.
