@@ -407,7 +407,7 @@ func (d *eventData) title() (title, state string) {
 	if !n.State.Ended() {
 		if w := d.Why[n.EventRef]; w != nil {
 			if d.tried(n) {
-				return name + triedOr(w.Attempts, w.Reason), "parked"
+				return name + triedOr(w.Attempts, w.LastError, w.Reason), "parked"
 			}
 			return fmt.Sprintf("%s is %s: %s", name, n.State, plainReason(w.Reason)), eventState(n.State)
 		}
@@ -452,16 +452,12 @@ func (d *eventData) tried(n *history.TreeNode) bool {
 	return n.State == lineage.Queued && w != nil && w.Ahead == 0 && w.Attempts > 0
 }
 
-// triedOr says that an event has failed, and is tried again, or else why it waits. The error is behind the first colon of such a reason.
-func triedOr(attempts int, reason string) string {
-	if attempts == 0 {
+// triedOr returns that an event has failed and is tried again, or else why it waits.
+func triedOr(attempts int, lastError, reason string) string {
+	if attempts == 0 || lastError == "" { // a worker of an earlier version names no error
 		return ": " + cut(display.FirstLine(plainReason(reason)), 120)
 	}
-	_, err, found := strings.Cut(reason, ": ")
-	if !found {
-		err = reason
-	}
-	return fmt.Sprintf(" has failed %s, and is tried again: %s", display.Count(attempts, "time"), cut(display.FirstLine(err), 120))
+	return fmt.Sprintf(" has failed %s, and is tried again: %s", display.Count(attempts, "time"), cut(display.FirstLine(lastError), 120))
 }
 
 // plainReason is a reason without what the page says already.

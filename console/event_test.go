@@ -239,3 +239,15 @@ func TestEvent_HidesSpacesThatTheVisitorMayNotRead(t *testing.T) {
 		}
 	}
 }
+
+// An error is named as it is, whatever it contains and whatever else the reason for waiting says.
+func TestTriedOr_NamesTheError(t *testing.T) {
+	t.Parallel()
+	const err = "supplier: the port is closed"
+	if got := triedOr(3, err, err+"; tried again without a limit, the next time at 12:00"); got != " has failed 3 times, and is tried again: "+err {
+		t.Error(got)
+	}
+	if got := triedOr(1, "", "it waits, and the space is awake: is to be handled"); got != ": is to be handled" {
+		t.Error(got)
+	}
+}

@@ -274,7 +274,7 @@ func (s *spaceView) title(ctx context.Context, a *asked, origins []origin) (stri
 		return s.space + " runs nothing: " + display.FirstLine(a.Lane.Halt), "failed"
 	case a.Lane.Head != nil && a.Lane.Head.Cause != "turn":
 		h := a.Lane.Head
-		return fmt.Sprintf("%s waits: %s %s%s", s.space, h.Stream, cut(h.Event, 40), triedOr(h.Attempts, h.Reason)), stateOfCause(h.Cause)
+		return fmt.Sprintf("%s waits: %s %s%s", s.space, h.Stream, cut(h.Event, 40), triedOr(h.Attempts, h.LastError, h.Reason)), stateOfCause(h.Cause)
 	}
 	if text := failedNodes(a.Graph); text != "" {
 		return s.space + ": " + text, "failed"
