@@ -100,7 +100,7 @@ func TestRollback_GivesSpacesTheVersionBefore(t *testing.T) {
 	w.want("/-/do/rollback?program=tray", 400, "There is nothing to go back to")
 }
 
-// The page of a space whose program has no handler for events of clients says so, and has no form.
+// The page of a space whose program has no handler for events of clients explains that, and has no form.
 func TestSend_AProgramWithoutHandlersForClients(t *testing.T) {
 	w := operate(t, settle.Config{Hosted: true})
 	w.deploys(basket("5"), "")

@@ -66,8 +66,12 @@ func TestStall_BeginsWithTheEntry(t *testing.T) {
 		known  bool
 		want   time.Time
 	}{
-		{before, true, noted}, {after, true, after}, {time.Time{}, true, noted},
-		{before, false, before}, {after, false, after}, {time.Time{}, false, noted},
+		{before, true, noted},
+		{after, true, after},
+		{time.Time{}, true, noted},
+		{before, false, before},
+		{after, false, after},
+		{time.Time{}, false, noted},
 	} {
 		s := stall{oldest: c.oldest}
 		if s.begin(noted, c.known); !s.Since.Equal(c.want) {
