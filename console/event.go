@@ -429,8 +429,14 @@ func (d *eventData) title() (title, state string) {
 	case others == 0:
 		return fmt.Sprintf("%s was %s, and sent nothing", name, n.State), eventState(n.State)
 	}
-	if d.Tree.States[lineage.Rejected] > 0 {
-		return fmt.Sprintf("%s was %s, and all that it caused has ended: %s, %s of them rejected", name, n.State, display.Count(others, "event"), display.Grouped(d.Tree.States[lineage.Rejected])), eventState(n.State)
+	other := ""
+	for _, state := range []lineage.State{lineage.Rejected, lineage.Cancelled, lineage.Expired} {
+		if count := d.Tree.States[state]; count > 0 && state != n.State {
+			other += fmt.Sprintf(", %s of them %s", display.Grouped(count), state)
+		}
+	}
+	if other != "" {
+		return fmt.Sprintf("%s was %s, and all that it caused has ended: %s%s", name, n.State, display.Count(others, "event"), other), eventState(n.State)
 	}
 	return fmt.Sprintf("%s was %s, and so was all that it caused: %s", name, n.State, display.Count(others, "event")), eventState(n.State)
 }

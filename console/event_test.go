@@ -205,7 +205,28 @@ func TestCancelTree_EndsWhatIsOpen(t *testing.T) {
 	if !strings.Contains(before, "Cancel 1 event in 1 space") || !strings.Contains(after, "1 event cancelled") {
 		t.Errorf("%s\n%s", before, after)
 	}
-	if text := w.until(page, "settled: nothing of it is open"); strings.Contains(text, "data-in") {
+	w.until(page, "settled: nothing of it is open")
+}
+
+// A timer that waits shows when it is due; one that its program has cancelled does not.
+func TestEvent_ACancelledTimerIsNotDue(t *testing.T) {
+	p := office(nil)
+	p.Handle("remind", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+		tx.SetTimer("reminder", "add", tx.Now().Add(2*time.Hour), 1)
+		return settle.Value{}, nil
+	})
+	p.Handle("forget", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+		tx.CancelTimer("reminder")
+		return settle.Value{}, nil
+	})
+	w := operate(t, settle.Config{Programs: settle.Always(p)})
+	w.send("a", "remind", "r1", nil)
+	const page = "/spaces/a/events/remind/r1"
+	if text := w.until(page, "the event that r1 caused is open"); !strings.Contains(text, "data-in") {
+		t.Errorf("the timer has no time: %s", visible(text))
+	}
+	w.send("a", "forget", "f1", nil)
+	if text := w.until(page, "r1 was handled, and all that it caused has ended: 1 event, 1 of them cancelled"); strings.Contains(text, "data-in") {
 		t.Errorf("a cancelled timer shows when it is due: %s", visible(text))
 	}
 }
