@@ -94,7 +94,7 @@ func TestPages_WhatIsStuckComesFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text := w.until("/spaces/c", "c waits: flaky f1 has failed")
+	text := w.until("/spaces/c", "and is tried again: not today")
 	if !strings.Contains(visible(text), "an error that may pass has ended") {
 		t.Errorf("the page does not say why: %s", visible(text))
 	}

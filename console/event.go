@@ -407,7 +407,7 @@ func (d *eventData) title() (title, state string) {
 	if !n.State.Ended() {
 		if w := d.Why[n.EventRef]; w != nil {
 			if d.tried(n) {
-				return name + triedOr(w.Attempts, w.Reason), "parked"
+				return name + triedOr(w.Attempts, w.LastError, w.Reason), "parked"
 			}
 			return fmt.Sprintf("%s is %s: %s", name, n.State, plainReason(w.Reason)), eventState(n.State)
 		}
@@ -429,8 +429,14 @@ func (d *eventData) title() (title, state string) {
 	case others == 0:
 		return fmt.Sprintf("%s was %s, and sent nothing", name, n.State), eventState(n.State)
 	}
-	if d.Tree.States[lineage.Rejected] > 0 {
-		return fmt.Sprintf("%s was %s, and all that it caused has ended: %s, %s of them rejected", name, n.State, display.Count(others, "event"), display.Grouped(d.Tree.States[lineage.Rejected])), eventState(n.State)
+	other := ""
+	for _, state := range []lineage.State{lineage.Rejected, lineage.Cancelled, lineage.Expired} {
+		if count := d.Tree.States[state]; count > 0 && state != n.State {
+			other += fmt.Sprintf(", %s of them %s", display.Grouped(count), state)
+		}
+	}
+	if other != "" {
+		return fmt.Sprintf("%s was %s, and all that it caused has ended: %s%s", name, n.State, display.Count(others, "event"), other), eventState(n.State)
 	}
 	return fmt.Sprintf("%s was %s, and so was all that it caused: %s", name, n.State, display.Count(others, "event")), eventState(n.State)
 }
@@ -452,16 +458,12 @@ func (d *eventData) tried(n *history.TreeNode) bool {
 	return n.State == lineage.Queued && w != nil && w.Ahead == 0 && w.Attempts > 0
 }
 
-// triedOr says that an event has failed, and is tried again, or else why it waits. The error is behind the first colon of such a reason.
-func triedOr(attempts int, reason string) string {
-	if attempts == 0 {
+// triedOr returns that an event has failed and is tried again, or else why it waits.
+func triedOr(attempts int, lastError, reason string) string {
+	if attempts == 0 || lastError == "" { // a worker of an earlier version names no error
 		return ": " + cut(display.FirstLine(plainReason(reason)), 120)
 	}
-	_, err, found := strings.Cut(reason, ": ")
-	if !found {
-		err = reason
-	}
-	return fmt.Sprintf(" has failed %s, and is tried again: %s", display.Count(attempts, "time"), cut(display.FirstLine(err), 120))
+	return fmt.Sprintf(" has failed %s, and is tried again: %s", display.Count(attempts, "time"), cut(display.FirstLine(lastError), 120))
 }
 
 // plainReason is a reason without what the page says already.
@@ -655,9 +657,14 @@ func (d *eventData) partitionOfSender(n *history.TreeNode) int {
 	return model.PartitionOf(tx.Space, d.partitions)
 }
 
+// Waits reports whether the event waits for its time: a timer that was cancelled has a time, and does not end then.
+func (r *treeRow) Waits() bool {
+	return !r.Until.IsZero() && r.Ended.IsZero() && !r.State.Ended()
+}
+
 // due is when an event is due that waits for its time, "" for others.
 func (r *treeRow) due() string {
-	if r.Until.IsZero() || !r.Ended.IsZero() {
+	if !r.Waits() {
 		return ""
 	}
 	return "due " + r.Until.UTC().Format("2006-01-02 15:04:05")

@@ -208,6 +208,29 @@ func TestCancelTree_EndsWhatIsOpen(t *testing.T) {
 	w.until(page, "settled: nothing of it is open")
 }
 
+// A timer that waits shows when it is due; one that its program has cancelled does not.
+func TestEvent_ACancelledTimerIsNotDue(t *testing.T) {
+	p := office(nil)
+	p.Handle("remind", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+		tx.SetTimer("reminder", "add", tx.Now().Add(2*time.Hour), 1)
+		return settle.Value{}, nil
+	})
+	p.Handle("forget", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
+		tx.CancelTimer("reminder")
+		return settle.Value{}, nil
+	})
+	w := operate(t, settle.Config{Programs: settle.Always(p)})
+	w.send("a", "remind", "r1", nil)
+	const page = "/spaces/a/events/remind/r1"
+	if text := w.until(page, "the event that r1 caused is open"); !strings.Contains(text, "data-in") {
+		t.Errorf("the timer has no time: %s", visible(text))
+	}
+	w.send("a", "forget", "f1", nil)
+	if text := w.until(page, "r1 was handled, and all that it caused has ended: 1 event, 1 of them cancelled"); strings.Contains(text, "data-in") {
+		t.Errorf("a cancelled timer shows when it is due: %s", visible(text))
+	}
+}
+
 // The first event of a space is skipped, and those behind it are handled; an event that is not the first is not.
 func TestSkip_LetsTheNextEventsPass(t *testing.T) {
 	o := settle.Config{Programs: settle.Always(shop())}
@@ -235,5 +258,17 @@ func TestEvent_HidesSpacesThatTheVisitorMayNotRead(t *testing.T) {
 		if answer, text := w.get(path, "Authorization", "Bearer clerk"); answer.StatusCode != code {
 			t.Errorf("%s: %d %s", path, answer.StatusCode, visible(text))
 		}
+	}
+}
+
+// An error is named as it is, whatever it contains and whatever else the reason for waiting says.
+func TestTriedOr_NamesTheError(t *testing.T) {
+	t.Parallel()
+	const err = "supplier: the port is closed"
+	if got := triedOr(3, err, err+"; tried again without a limit, the next time at 12:00"); got != " has failed 3 times, and is tried again: "+err {
+		t.Error(got)
+	}
+	if got := triedOr(1, "", "it waits, and the space is awake: is to be handled"); got != ": is to be handled" {
+		t.Error(got)
 	}
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/questions"
 	"github.com/settlehq/settle/status"
 )
 
@@ -132,7 +134,7 @@ func TestSpaces_NameNoHiddenSpace(t *testing.T) {
 // the one that reads it, before those that are well. All is well when it succeeds again.
 func TestIncident_AFailingComputation(t *testing.T) {
 	p := office(nil)
-	light, seen := settle.NewDerived[int]("light"), settle.NewDerived[int]("seen")
+	light, seen, glow := settle.NewDerived[int]("light"), settle.NewDerived[int]("seen"), settle.NewDerived[int]("glow")
 	light.Compute(p, func(v *settle.View) (int, error) {
 		if n := count.Get(v); n < 0 {
 			return 0, fmt.Errorf("no light below %d", n)
@@ -140,6 +142,7 @@ func TestIncident_AFailingComputation(t *testing.T) {
 		return 1, nil
 	})
 	seen.Compute(p, func(v *settle.View) (int, error) { return light.In("lamp").Get(v), nil })
+	glow.Compute(p, func(v *settle.View) (int, error) { return seen.In("wall").Get(v), nil })
 	w := operate(t, settle.Config{Programs: settle.Always(p)})
 	w.send("lamp", "add", "a1", -1)
 	w.send("wall", "add", "a1", 1)
@@ -154,8 +157,68 @@ func TestIncident_AFailingComputation(t *testing.T) {
 		t.Error(text)
 	}
 	w.names(w.clicks("why"), "no light below -1")
-	w.names("/spaces/lamp/graph", "light failed, of 3 nodes")
+	w.names("/spaces/lamp/graph", "light failed, of 4 nodes")
+	const reads = "reads what follows from light of space lamp, which fails: no light below -1"
+	for _, page := range []string{"/spaces/wall", "/spaces/wall/graph"} { // that of the reader names the cause, and leads to it
+		text := w.until(page, "wall "+reads)
+		if to := link(text, "light of space lamp"); to != "/spaces/lamp/graph?why=light" || !strings.Contains(visible(text), "seen reads what follows from light of space lamp") {
+			t.Errorf("%s leads to %q: %s", page, to, visible(text))
+		}
+	}
+	w.watches("abbey", "glow")
+	w.names("/spaces/abbey", "abbey reads of wall, which "+reads, "glow reads of space wall, which reads what follows from light of space lamp")
 	w.send("lamp", "add", "a2", 5)
 	w.until("/", "All is well")
 	w.until("/", "3 spaces are well")
+	w.names("/spaces/wall", "wall is well")
+	w.names("/spaces/abbey", "abbey is well")
+}
+
+// The origins of what a space reads are those of its live nodes, and name nothing that the visitor does not see.
+func TestOrigins_OfWhatIsRead(t *testing.T) {
+	g := status.Figures{FailingNodes: []status.FailingNodes{
+		{Space: "lamp", Count: 3, Nodes: []status.FailingNode{{Node: "light", Error: "no light"}}, Docs: []string{"light"}, Readers: []string{"wall"}, ReaderCount: 12},
+	}}
+	node := func(live bool, source string) *questions.Graph {
+		return &questions.Graph{Nodes: []questions.GraphNode{{ID: "a", Live: live, Sources: []string{source}}}}
+	}
+	for _, c := range []struct {
+		space string
+		graph *questions.Graph
+		hides string
+		want  string
+	}{
+		{"wall", nil, "", "it reads what follows from light of space lamp"},
+		{"wall", nil, "lamp", "it reads what follows from a computation of another space"},
+		{"hall", node(true, "@lamp/light"), "", "a reads what follows from light of space lamp"}, // although the worker does not name it
+		{"hall", node(false, "@lamp/light"), "", ""},
+		{"hall", node(true, "@lamp/heat"), "", ""},
+		{"hall", node(true, "light"), "", ""},
+		{"hall", node(true, "@wall/seen"), "", "a reads of space wall, which reads what follows from light of space lamp"},
+		{"hall", node(true, "@wall/seen"), "wall", ""},
+		{"lamp", nil, "", ""},
+	} {
+		got := ""
+		for _, o := range originsOf(reporting(&g), c.space, c.graph, hiding(c.hides)) {
+			got += o.Reads() + o.What()
+			if (o.Error != "" || o.URL != "" || o.Others != 0) != (c.hides != "lamp") {
+				t.Errorf("%+v", o)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s that hides %q: %q, want %q", c.space, c.hides, got, c.want)
+		}
+	}
+}
+
+// hiding is a visitor that does not see a space.
+type hiding string
+
+func (h hiding) SeesSpace(space string) bool { return space != string(h) }
+
+func (h hiding) MayReadAll(space string) error {
+	if space == string(h) {
+		return errors.New("hidden")
+	}
+	return nil
 }

@@ -225,6 +225,18 @@ func TestIncident_ALaggingCoordinator(t *testing.T) {
 	w.names("/", fmt.Sprint("The coordinator is behind: it has not released 1 commit of partition ", partition), "its coordinator is behind: "+what)
 	w.names(w.clicks(fmt.Sprint("partition ", partition)), "The coordinator is behind: it has not released", "of partition", "not released", "c1 behind", what)
 	w.names(w.clicks("why"), "bank · pay", "parked", fmt.Sprint("the coordinator that puts it into its lane is behind: none of partition ", partition, " has left since"))
+	late, err := OnBus(w.d.Bus(), Config{Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	f, err := late.shared.Fleet(w.within, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := late.stalled(w.within, f)[partition]; s == nil || f.At.Sub(s.Since) < stalledAfter { // with its first page
+		t.Errorf("a console that has begun later does not know it: %+v", s)
+	}
 	slow.Store(false)
 	w.until("/spaces/a/events/order/o1", "of the 3 events that o1 caused failed")
 }

@@ -99,3 +99,15 @@ func TestRollback_GivesSpacesTheVersionBefore(t *testing.T) {
 	w.until("/programs/cart", "too dear")
 	w.want("/-/do/rollback?program=tray", 400, "There is nothing to go back to")
 }
+
+// The page of a space whose program has no handler for events of clients explains that, and has no form.
+func TestSend_AProgramWithoutHandlersForClients(t *testing.T) {
+	w := operate(t, settle.Config{Hosted: true})
+	w.deploys(basket("5"), "")
+	w.send("cart-1", "add", "a1", nil)
+	w.until("/spaces/cart-1", "Send add")
+	w.deploys(`handle("tick", lambda: None, internal = True)`, "")
+	if text := w.until("/spaces/cart-1", "The program of this space has no handler for events of clients"); strings.Contains(text, "/-/do/send") {
+		t.Error("there is a form")
+	}
+}

@@ -218,6 +218,7 @@ func TestSend_StreamsOfWorkflowsAreFolded(t *testing.T) {
 	var repaired atomic.Bool
 	w := operate(t, settle.Config{Programs: settle.Always(harbour(t, &repaired))})
 	w.ships("r1", "ann")
+	w.until("/spaces/a", "Send price") // events of its own streams were seen
 	for path, open := range map[string]bool{"/spaces/a": false, "/spaces/a?stream=workflow-start": true} {
 		text := w.want(path, 200, "Streams of workflows")
 		before, folded, found := strings.Cut(text, `<details id="workflowstreams"`)

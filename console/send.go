@@ -34,8 +34,9 @@ type sendForm struct {
 	Sample string
 	// Known is set if the streams are those of the program, and not only those that were seen lately.
 	Known bool
-	// Refused is why the visitor may not send.
+	// Refused is why the visitor may not send, and Closed is set if no client may: the program has no handler for them.
 	Refused string
+	Closed  bool
 	Back    string
 }
 
@@ -73,9 +74,9 @@ func (c *Console) sendForm(ctx context.Context, space string, q *query, recent [
 	} else {
 		names = seenStreams(recent)
 	}
-	names = slices.DeleteFunc(names, func(name string) bool {
-		return model.CheckSendStream(name) != nil || q.visitor.MaySend(space, name) != nil
-	})
+	names = slices.DeleteFunc(names, func(name string) bool { return model.CheckSendStream(name) != nil })
+	f.Closed = f.Known && len(names) == 0
+	names = slices.DeleteFunc(names, func(name string) bool { return q.visitor.MaySend(space, name) != nil })
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rankOfStream(a), rankOfStream(b)) })
 	if f.Stream != "" && !slices.Contains(names, f.Stream) && !f.Known {
 		names = append(names, f.Stream)

@@ -245,11 +245,13 @@ func (s *spaceView) load(ctx context.Context) (*shown, error) {
 		return nil, err
 	}
 	out := &shown{Name: s.space, CLI: "settle get " + s.space, Crumbs: []crumb{{"Spaces", "/spaces"}}}
-	out.Title, out.State = s.title(ctx, a)
+	origins := s.c.origins(ctx, s.space, a.Graph, s.q.visitor)
+	out.Title, out.State = s.title(ctx, a, origins)
 	tabs := tabsOf(s.c, s.space, "documents")
 	out.Parts = []part{
 		{ID: "tabs", Template: "space-tabs", Data: tabs},
 		{ID: "about", Template: "space-about", Data: s.about(ctx, a)},
+		{ID: "origins", Template: "space-origins", Data: origins},
 		{ID: "documents", Template: "space-documents", Data: s.documents(a)},
 		{ID: "lane", Template: "space-lane", Data: lane},
 		{ID: "timers", Template: "space-timers", Data: map[string]any{"Rows": s.timers(), "Space": s.space}},
@@ -261,7 +263,7 @@ func (s *spaceView) load(ctx context.Context) (*shown, error) {
 }
 
 // title says how the space is.
-func (s *spaceView) title(ctx context.Context, a *asked) (string, string) {
+func (s *spaceView) title(ctx context.Context, a *asked, origins []origin) (string, string) {
 	failing := s.failing()
 	switch {
 	case a.Lane == nil && a.LaneError != "" && s.q.visitor.MayReadAll(s.space) == nil:
@@ -272,13 +274,16 @@ func (s *spaceView) title(ctx context.Context, a *asked) (string, string) {
 		return s.space + " runs nothing: " + display.FirstLine(a.Lane.Halt), "failed"
 	case a.Lane.Head != nil && a.Lane.Head.Cause != "turn":
 		h := a.Lane.Head
-		return fmt.Sprintf("%s waits: %s %s%s", s.space, h.Stream, cut(h.Event, 40), triedOr(h.Attempts, h.Reason)), stateOfCause(h.Cause)
+		return fmt.Sprintf("%s waits: %s %s%s", s.space, h.Stream, cut(h.Event, 40), triedOr(h.Attempts, h.LastError, h.Reason)), stateOfCause(h.Cause)
 	}
 	if text := failedNodes(a.Graph); text != "" {
 		return s.space + ": " + text, "failed"
 	}
 	if text := s.turning(ctx, a.Graph); text != "" {
 		return s.space + " does not converge: " + text, "invalid"
+	}
+	if len(origins) > 0 {
+		return originTitle(s.space, origins), "waiting"
 	}
 	givenUp := s.givenUp(ctx)
 	switch {

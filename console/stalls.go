@@ -22,31 +22,42 @@ type stalls struct {
 	mu    sync.Mutex
 	at    map[int]uint64
 	since map[int]time.Time
+	// found are the partitions whose position was the same when it was noted first, since a time that is not known.
+	found map[int]bool
 }
 
-// note notes the position of a partition, and returns since when it has stalled: no coordinator has processed an entry of its log, although there are
-// some. It returns the zero time if that is not so, or for less than stalledAfter.
-func (s *stalls) note(p *fleet.Partition, now time.Time) time.Time {
+// note notes the position of a partition, and returns since when it is the same. known is false if that may be so for longer: it was so when the position
+// was noted first.
+func (s *stalls) note(p *fleet.Partition, now time.Time) (since time.Time, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.at == nil {
-		s.at, s.since = map[int]uint64{}, map[int]time.Time{}
+		s.at, s.since, s.found = map[int]uint64{}, map[int]time.Time{}, map[int]bool{}
 	}
 	if p.Unread != "" {
-		return time.Time{}
+		return now, true
 	}
-	if was, known := s.at[p.Number]; !known || was != p.Released || p.Unreleased == 0 {
-		s.at[p.Number], s.since[p.Number] = p.Released, now
+	was, noted := s.at[p.Number]
+	if !noted || was != p.Released || p.Unreleased == 0 {
+		s.at[p.Number], s.since[p.Number], s.found[p.Number] = p.Released, now, !noted && p.Unreleased > 0
 	}
-	if since := s.since[p.Number]; now.Sub(since) >= stalledAfter {
-		return since
+	return s.since[p.Number], !s.found[p.Number]
+}
+
+// begun notes since when an entry at the head of a partition waits, if the position is still the same.
+func (s *stalls) begun(p *fleet.Partition, since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at[p.Number] == p.Released {
+		s.since[p.Number], s.found[p.Number] = since, false
 	}
-	return time.Time{}
 }
 
 // stall is a partition whose coordinators are behind.
 type stall struct {
 	Since time.Time
+	// oldest is when the first entry that is not released was stored, the zero time if it was not read.
+	oldest time.Time
 	// Reason is why, as far as the coordinators know that, "" if they do not.
 	Reason string
 	// First is the event that was handled in the first commit that is not released, nil if that is not known, and To the spaces to which the commit sends.
@@ -54,20 +65,38 @@ type stall struct {
 	To    []string
 }
 
-// stalled returns the partitions whose coordinators are behind.
+// stalled returns the partitions whose coordinators are behind: none has processed an entry of the log for stalledAfter, although there is one that was
+// stored before. So it is known with the first page that a console shows, too.
 func (c *Console) stalled(ctx context.Context, f *fleet.Fleet) map[int]*stall {
 	all := map[int]*stall{}
+	read := 0
 	for i := range f.Partitions {
 		p := &f.Partitions[i]
-		if since := c.stalls.note(p, f.At); !since.IsZero() {
-			s := &stall{Since: since, Reason: whyBehind(f)}
-			if len(all) < maxStalled {
-				s.read(ctx, c.cfg.Bus, p)
-			}
+		since, known := c.stalls.note(p, f.At)
+		if p.Unread != "" || p.Unreleased == 0 || known && f.At.Sub(since) < stalledAfter {
+			continue
+		}
+		s := &stall{Reason: whyBehind(f)}
+		if read < maxStalled {
+			read++
+			s.read(ctx, c.cfg.Bus, p)
+		}
+		if s.begin(since, known); known || !s.oldest.IsZero() {
+			c.stalls.begun(p, s.Since)
+		}
+		if f.At.Sub(s.Since) >= stalledAfter {
 			all[p.Number] = s
 		}
 	}
 	return all
+}
+
+// begin decides since when it is so: since the coordinators have this position, but not before the first entry after it was stored. If the position was
+// not known before, the entry alone decides.
+func (s *stall) begin(since time.Time, known bool) {
+	if s.Since = since; !s.oldest.IsZero() && (!known || s.oldest.After(since)) {
+		s.Since = s.oldest
+	}
 }
 
 // maxStalled is of how many partitions the first commit that is not released is read, and stallPatience how long that may take.
@@ -79,6 +108,9 @@ func (s *stall) read(ctx context.Context, bus Bus, p *fleet.Partition) {
 	defer cancel()
 	left := p.Unreleased
 	_ = bus.FollowLog(ctx, p.Number, p.Released, func(e model.LogEntry) { // what is not read is not said
+		if s.oldest.IsZero() {
+			s.oldest = e.Stored
+		}
 		if s.First != nil || left == 0 {
 			return
 		}

@@ -26,7 +26,7 @@ func TestStall_SaysWhatTheCoordinatorKnows(t *testing.T) {
 	}
 }
 
-// A partition has stalled when its coordinators have processed nothing for a while although there is something; each step begins that anew.
+// The position of a partition is the same since it was noted with something after it; each step begins that anew.
 func TestStall_BeginsAnewWithEachStep(t *testing.T) {
 	t.Parallel()
 	var s stalls
@@ -35,24 +35,47 @@ func TestStall_BeginsAnewWithEachStep(t *testing.T) {
 		after                time.Duration
 		released, unreleased uint64
 		unread               string
-		since                time.Duration // -1: it has not stalled
+		since                time.Duration
 	}{
-		{0, 5, 1, "", -1},
-		{9 * time.Second, 5, 1, "", -1},
+		{0, 5, 1, "", 0},
+		{9 * time.Second, 5, 1, "", 0},
 		{10 * time.Second, 5, 2, "", 0},
-		{11 * time.Second, 5, 2, "no answer", -1},
+		{11 * time.Second, 5, 2, "no answer", 11 * time.Second},
 		{12 * time.Second, 5, 2, "", 0},
-		{13 * time.Second, 6, 1, "", -1},
+		{13 * time.Second, 6, 1, "", 13 * time.Second},
 		{23 * time.Second, 6, 1, "", 13 * time.Second},
-		{24 * time.Second, 6, 0, "", -1},
-		{60 * time.Second, 6, 0, "", -1},
+		{24 * time.Second, 6, 0, "", 24 * time.Second},
+		{60 * time.Second, 6, 0, "", 60 * time.Second},
 	} {
-		want := time.Time{}
-		if step.since >= 0 {
-			want = begin.Add(step.since)
+		p := &fleet.Partition{Released: step.released, Unreleased: step.unreleased, Unread: step.unread}
+		since, known := s.note(p, begin.Add(step.after))
+		if known != (step.after >= 13*time.Second || step.unread != "") || !since.Equal(begin.Add(step.since)) {
+			t.Errorf("%+v: since %v, known: %v", step, since.Sub(begin), known)
 		}
-		if got := s.note(&fleet.Partition{Released: step.released, Unreleased: step.unreleased, Unread: step.unread}, begin.Add(step.after)); !got.Equal(want) {
-			t.Errorf("%+v: since %v, want %v", step, got, want)
+	}
+}
+
+// A partition stalls since its position is the same, and not before the first entry after it was stored: the console may have noted the position long ago.
+// What was so before the console has noted it is known by that entry.
+func TestStall_BeginsWithTheEntry(t *testing.T) {
+	t.Parallel()
+	noted := time.Unix(1000, 0)
+	before, after := noted.Add(-time.Minute), noted.Add(time.Minute)
+	for _, c := range []struct {
+		oldest time.Time
+		known  bool
+		want   time.Time
+	}{
+		{before, true, noted},
+		{after, true, after},
+		{time.Time{}, true, noted},
+		{before, false, before},
+		{after, false, after},
+		{time.Time{}, false, noted},
+	} {
+		s := stall{oldest: c.oldest}
+		if s.begin(noted, c.known); !s.Since.Equal(c.want) {
+			t.Errorf("%+v: since %v", c, s.Since)
 		}
 	}
 }

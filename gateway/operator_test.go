@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,4 +100,34 @@ func TestOperatorPages_NoOtherOriginHasTheirRights(t *testing.T) {
 		"GET /spaces":                      "nothing",
 		"GET /spaces Authorization=Bearer": "nothing",
 	})
+}
+
+// noting is an ingress that remembers refusals.
+type noting struct {
+	*ingress
+	refused []string
+}
+
+func (n *noting) Denied(principal, space, stream, _ string) {
+	n.refused = append(n.refused, fmt.Sprintf("%q %s/%s", principal, space, stream))
+}
+
+// An event that its sender may not send is passed on as refused, also that for one of all spaces of a pattern; a name that nothing can have is not.
+func TestSend_RefusalsArePassedOn(t *testing.T) {
+	g, err := gateway.Listen(gateway.Config{Addr: "127.0.0.1:0", Access: ruled(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	in := &noting{ingress: &ingress{spaces: []string{"s", "t"}}}
+	h := g.Handler(empty{}, in)
+	for _, path := range []string{"/v1/spaces/s/streams/add", "/v1/spaces/s/streams/a.d", "/v1/streams/add?spaces=*"} {
+		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:7333"+path, strings.NewReader("1"))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", "k")
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if want := []string{`"" s/add`, `"" s/add`, `"" t/add`}; !slices.Equal(in.refused, want) {
+		t.Errorf("%q, want %q", in.refused, want)
+	}
 }

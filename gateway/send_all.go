@@ -64,6 +64,7 @@ type sentAll struct {
 func (h handler) sendOne(ctx context.Context, c *caller, e Event, space string, answer *sentAll) error {
 	e.Space = space
 	if why := c.maySend(space, e.Stream); why != "" {
+		h.deny(c.name(), space, e.Stream, why)
 		answer.Refused = append(answer.Refused, space+": "+why)
 		return nil
 	}

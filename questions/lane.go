@@ -84,6 +84,7 @@ func headOf(i *worker.Inspected) *Head {
 	h := &Head{
 		Stream: p.Stream, Event: p.Event, Attempts: p.Attempts, Most: p.Most, Lost: p.Lost, MostLost: p.MostLost,
 		Until: at(p.Until), Fails: at(p.Fails), Documents: bounded(p.Docs), Nodes: bounded(p.Needs),
+		LastError: clip(p.Reason),
 	}
 	h.Cause, h.Reason = p.Cause(func(d time.Duration) string { return at(d).Format(time.RFC3339) })
 	h.Reason = clip(h.Reason)

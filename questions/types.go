@@ -255,11 +255,13 @@ type Event struct {
 	State  string `json:"state"`
 	Reason string `json:"reason"`
 	// Ahead is the number of events before it in the queue.
-	Ahead    int         `json:"ahead,omitzero"`
-	Attempts int         `json:"attempts,omitzero"`
-	Until    time.Time   `json:"until,omitzero"`
-	Result   model.Value `json:"result,omitzero"`
-	Error    string      `json:"error,omitzero"`
+	Ahead int `json:"ahead,omitzero"`
+	// Attempts and LastError are those of Head, of an event that has not ended.
+	Attempts  int         `json:"attempts,omitzero"`
+	LastError string      `json:"last_error,omitzero"`
+	Until     time.Time   `json:"until,omitzero"`
+	Result    model.Value `json:"result,omitzero"`
+	Error     string      `json:"error,omitzero"`
 	// Lane is its sequence in the lane; Sent is when it was stored there, and Ended when its receipt was. Revision is that of the receipt.
 	Lane     uint64    `json:"lane,omitzero"`
 	Sent     time.Time `json:"sent,omitzero"`
@@ -306,6 +308,8 @@ type Head struct {
 	MostLost int       `json:"most_lost,omitzero"`
 	Until    time.Time `json:"until,omitzero"`
 	Fails    time.Time `json:"fails,omitzero"`
+	// LastError is the first line of the last transient error, "" if there was none.
+	LastError string `json:"last_error,omitzero"`
 	// Documents are those of other spaces, and Nodes those of this one, that it waits for.
 	Documents []string `json:"documents,omitzero"`
 	Nodes     []string `json:"nodes,omitzero"`

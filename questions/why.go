@@ -418,7 +418,7 @@ func (e *Event) wait(i *worker.Inspected) {
 		switch p.Reason {
 		case inspect.AtHead:
 			head := headOf(i)
-			e.Reason, e.Attempts, e.Until = head.Reason, head.Attempts, head.Until
+			e.Reason, e.Attempts, e.LastError, e.Until = head.Reason, head.Attempts, head.LastError, head.Until
 		case inspect.Queued:
 			e.Reason = fmt.Sprintf("%d events are before it; the first one: %s", p.Ahead, headOf(i).Reason)
 		case inspect.ForItsTime:

@@ -66,6 +66,8 @@ type FailingNodes struct {
 	// Nodes are the first of them by name, Count is the number of all.
 	Nodes []FailingNode `json:"nodes"`
 	Count int           `json:"count"`
+	// Docs are the first observed documents by name that follow from them.
+	Docs []string `json:"docs,omitzero"`
 	// Readers are spaces that read documents which follow from them, ReaderCount is the number of all.
 	Readers     []string `json:"readers,omitzero"`
 	ReaderCount int      `json:"reader_count,omitzero"`

@@ -23,10 +23,12 @@ type failingSpace struct {
 	docs []string // observed documents that follow from them
 }
 
-// maxFailingSpaces is how many of them a worker reports, maxFailingNodes how many nodes of each, and maxReaders how many spaces that read of it.
+// maxFailingSpaces is how many of them a worker reports, maxFailingNodes how many nodes of each, maxDocs how many documents that
+// follow from them, and maxReaders how many spaces that read of it.
 const (
 	maxFailingSpaces = 20
 	maxFailingNodes  = 10
+	maxDocs          = 10
 	maxReaders       = 10
 	maxErrorText     = 300 // bytes
 )
@@ -69,6 +71,7 @@ func (f *failingNodes) describe(to *status.Figures, readers func(space string, d
 		is := s.is
 		all := readers(is.Space, s.docs)
 		is.Readers, is.ReaderCount = all[:min(len(all), maxReaders)], len(all)
+		is.Docs = s.docs[:min(len(s.docs), maxDocs)]
 		to.FailingNodes = append(to.FailingNodes, is)
 	}
 }

@@ -74,6 +74,9 @@ func TestFailingNodes_WhileSomethingNeedsThem(t *testing.T) {
 		w.Send("s", "add", "e3")
 		failingAre(w, p, "s: 1, read by [far]; 1 nodes of 1 spaces")
 		f := p.Figures().FailingNodes[0]
+		if len(f.Docs) != 1 || f.Docs[0] != "light" {
+			t.Errorf("what follows is %v", f.Docs)
+		}
 		if n := f.Nodes; len(n) != 1 || n[0].Node != "light" || !strings.HasPrefix(n[0].Error, "no light at 3: xxx") || len(n[0].Error) != 300 || !f.Since.After(since) {
 			t.Errorf("%+v", f)
 		}

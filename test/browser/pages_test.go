@@ -6,10 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/gateway"
+	"github.com/settlehq/settle/model"
 )
 
 // pages are addresses of each page of a deployment that fill has filled: those of the navigation, and what they lead to.
@@ -110,6 +114,79 @@ func (b *tab) keepsTheRules(path string, looks []look) {
 		b.shot(fmt.Sprintf("%s-%d-%s", strings.Trim(strings.NewReplacer("/", "_", "?", "_", "=", "_").Replace(path), "_"), look.width, look.theme))
 	}
 }
+
+// Tables keep words whole at each width, although none is wider than the window: only a word that is long, such as an id, is broken.
+func TestPages_KeepWordsWhole(t *testing.T) {
+	w := start(t, 2, gateway.Config{})
+	w.fill()
+	client, err := settle.NewClient(w.d.Bus(), settle.ClientConfig{ID: "m", Principal: "mallory"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	_, err = access.Change(t.Context(), w.d.Bus(), "administrator", func(r *access.Rule) { r.Send, r.Read = []string{"*/*"}, []string{"*/*"} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, outcome := 0, model.Handled; outcome != model.Refused; n++ { // workers follow the rules, moments later
+		rc, err := client.Call(t.Context(), settle.Outgoing{
+			Space: "rome", Stream: "remind", ID: settle.ID(fmt.Sprint("a-reminder-of-the-lamp-that-was-ordered-last-year-", n)), Payload: map[string]any{"item": "lamp", "after": "1h"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcome = rc.Outcome
+	}
+	long := strings.Repeat("x", 60)
+	_, err = access.Change(t.Context(), w.d.Bus(), long, func(r *access.Rule) { r.By, r.Send = long, []string{long + "/" + long} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	boss, err := settle.NewClient(w.d.Bus(), settle.ClientConfig{ID: "b", Principal: "administrator"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer boss.Close()
+	for _, e := range []settle.Outgoing{{Space: long, Stream: "refuse", ID: settle.ID(long)}, {Space: "oslo", Stream: "deliver", ID: settle.ID(long), NotBefore: time.Now().Add(time.Hour)}} {
+		if _, err := boss.Send(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := w.open()
+	b.to("/settings")
+	b.untilText("#disallowed", "remind")
+	b.to("/dead")
+	b.untilText("main", long)
+	for _, path := range []string{"/settings", "/spaces", "/spaces/rome", "/spaces/oslo", "/spaces/" + long, "/fleet", "/programs", "/workflows", "/dead"} {
+		b.to(path)
+		for _, width := range []int64{390, 768, 1280} {
+			b.size(width, 900)
+			if wide := eval[int64](b, `document.documentElement.scrollWidth`); wide > width {
+				b.Errorf("%s at %d is %d wide", path, width, wide)
+			}
+			if broken := eval[[]string](b, brokenWords); len(broken) > 0 {
+				b.Errorf("%s at %d breaks %v", path, width, broken)
+			}
+			b.shot(fmt.Sprintf("words%s-%d", strings.ReplaceAll(path, "/", "_"), width))
+		}
+	}
+}
+
+// brokenWords lists the words of tables that are on more than one line, but for long ones, and those that may be broken at a hyphen.
+const brokenWords = `[...document.querySelectorAll("main td, main th")].flatMap((cell) => {
+	const found = [], texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+	for (let text; text = texts.nextNode();) {
+		if (text.parentElement.closest(".hidden")) continue;
+		for (const word of text.data.matchAll(/[^\s-\/]+/g)) {
+			if (word[0].length > 14) continue;
+			const range = document.createRange();
+			range.setStart(text, word.index);
+			range.setEnd(text, word.index + word[0].length);
+			if (new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1) found.push(word[0]);
+		}
+	}
+	return found;
+})`
 
 // tooSmall lists what a finger misses: 24 by 24 is the least of WCAG 2.2, but for links in a text.
 const tooSmall = `[...document.querySelectorAll("button, input:not([type=hidden]), select, textarea, header a")].filter((e) => {

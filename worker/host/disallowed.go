@@ -69,6 +69,7 @@ func (l *disallowedLog) read() (newest []status.Disallowed, count uint64) {
 
 // NoteDenied records an event that the gateway of this process has refused, and which is not stored, because its sender may not send it.
 func (w *Worker) NoteDenied(principal, space, stream, reason string) {
+	w.counters.byRule.Add(1)
 	w.counters.unstored.add(&disallowed{status.Disallowed{
 		Principal: principal, Space: space, Stream: stream, Count: 1, Reason: reason, At: w.cfg.Now().UTC(),
 	}, w.counters.unstoredSeq.Add(1)})
