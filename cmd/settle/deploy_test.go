@@ -9,7 +9,9 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
@@ -217,6 +219,24 @@ func TestDev_OtherCommandsFindTheServerOfTheirDirectory(t *testing.T) {
 // capitals mark the places where the name of a command has a hyphen.
 var capitals = regexp.MustCompile("([a-z])([A-Z])")
 
+// looksFor collects what a command prints, and ends it when that names a server.
+type looksFor struct {
+	server string
+	end    func()
+	mu     sync.Mutex
+	text   strings.Builder
+}
+
+func (l *looksFor) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(p)
+	if strings.Contains(l.text.String(), l.server) {
+		l.end()
+	}
+	return len(p), nil
+}
+
 // Each command that connects finds the server, including new commands.
 func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
 	dir := t.TempDir()
@@ -252,10 +272,13 @@ func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
 		}
 		asked++
 		name := cmp.Or(f.Tag.Get("name"), strings.ToLower(capitals.ReplaceAllString(f.Name, "$1-$2")))
-		var out, errs strings.Builder
-		run(t.Context(), append([]string{name}, arguments[name]...), &out, &errs)
-		if !strings.Contains(errs.String()+out.String(), "nats://127.0.0.1:1") {
-			t.Errorf("settle %s does not look for the server of this directory: %s%s", name, &out, &errs)
+		said := looksFor{server: "nats://127.0.0.1:1"}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		said.end = cancel // perform waits for the server
+		run(ctx, append([]string{name}, arguments[name]...), &said, &said)
+		cancel()
+		if !strings.Contains(said.text.String(), said.server) {
+			t.Errorf("settle %s does not look for the server of this directory: %s", name, &said.text)
 		}
 	}
 	if asked < 15 {
