@@ -48,13 +48,13 @@ type FailingAction struct {
 	Action string `json:"action"`
 	// GivenUp is how many of its tasks were given up since the worker has started. 0 means that a task is tried again and again.
 	GivenUp uint64 `json:"given_up,omitzero"`
-	// Key names the task that has failed last, after so many Attempts, the last of which has ended in Error.
+	// Key names the task that was given up last, or else the one that was tried most often, after so many Attempts, the last of which has ended in Error.
 	Key      string `json:"key"`
 	Attempts int    `json:"attempts"`
 	Error    string `json:"error"`
 	// Handled reports that the program has a function that is called with the end of each task.
 	Handled bool `json:"handled,omitzero"`
-	// Since is when the worker has first seen a task of it fail, and At when it has last.
+	// Since is when the worker has first seen a task of it fail, and At when that task has.
 	Since time.Time `json:"since"`
 	At    time.Time `json:"at"`
 }

@@ -64,6 +64,43 @@ func TestFailing_ActionsAreReportedWithTheLastError(t *testing.T) {
 	})
 }
 
+// A task that is tried again and again is reported however many others begin, fail for the first time or are done meanwhile.
+func TestFailing_OtherTasksDoNotHideOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		out := newOutside()
+		out.how = func(_ context.Context, key string, n int) (model.Value, error) {
+			if key == "bad" || key[0] == 'o' && n == 1 {
+				return model.Value{}, errors.New("no answer")
+			}
+			return model.Int(1), nil
+		}
+		proc := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do, MaxBackoff: 10 * time.Second}))}, nil)
+		attempts := func() int {
+			f := proc.Figures()
+			if len(f.Failing) == 0 {
+				return 0
+			}
+			if got := f.Failing[0]; got.Key != "bad" || got.Error != "no answer" {
+				t.Errorf("reported: %+v", got)
+			}
+			return f.Failing[0].Attempts
+		}
+		w.Send("s", "start", "bad", `"bad"`)
+		w.Eventually("the task is reported", func() bool { return attempts() > 0 })
+		for i := range 100 {
+			key := fmt.Sprintf("%c%d", "ow"[i%2], i) // half of them fail at first
+			w.Send("s", "start", key, `"`+key+`"`)
+			w.Pass(500 * time.Millisecond)
+			if attempts() == 0 {
+				t.Fatalf("not reported after %s", key)
+			}
+		}
+		w.Send("s", "cancel", "stop", `"bad"`)
+		w.Eventually("it is reported no more", func() bool { f := proc.Figures(); return len(f.Failing) == 0 })
+	})
+}
+
 // A task that its deadline has ended is given up, and not tried again: with and without a function for the ends. One that
 // was cancelled is neither, nor is one of a workflow, whose run shows it.
 func TestFailing_ATaskIsGivenUpAtItsDeadline(t *testing.T) {

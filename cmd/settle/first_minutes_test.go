@@ -342,7 +342,7 @@ func TestFirstMinutes_TheProgramInGo(t *testing.T) {
 	watch := u.opensTheDoor()
 	u.does(0, "visit-1: handled, result 1", enter)
 	want(t, 0, `"visits":1`, "get", "home", "door")
-	want(t, 0, "✓ coordinators   one | 27 ok, 0 warnings", "doctor")
+	want(t, 0, "✓ coordinators   one | 28 ok, 0 warnings", "doctor")
 	u.replaces("door.go", `return "closed", nil`, `return "not locked", nil`)
 	u.shows(watch, "\t\"not locked\"\n")
 
