@@ -221,7 +221,7 @@ func TestIncident_ALaggingCoordinator(t *testing.T) {
 	w.Cleanup(func() { slow.Store(false) })
 	w.send("a", "order", "o1", nil)
 	partition := model.PartitionOf("a", 2)
-	what := "what order of space a sends to stock, bank is the first that is not delivered"
+	what := "what order of space a sends to bank is the first that is not delivered" // stock has its event
 	w.names("/", fmt.Sprint("The coordinator is behind: it has not released 1 commit of partition ", partition), "its coordinator is behind: "+what)
 	w.names(w.clicks(fmt.Sprint("partition ", partition)), "The coordinator is behind: it has not released", "of partition", "not released", "c1 behind", what)
 	w.names(w.clicks("why"), "bank · pay", "parked", fmt.Sprint("the coordinator that puts it into its lane is behind: none of partition ", partition, " has left since"))

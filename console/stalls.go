@@ -60,7 +60,7 @@ type stall struct {
 	oldest time.Time
 	// Reason is why, as far as the coordinators know that, "" if they do not.
 	Reason string
-	// First is the event that was handled in the first commit that is not released, nil if that is not known, and To the spaces to which the commit sends.
+	// First is the event that was handled in the first commit of which something is not delivered, nil if that is not known, and To the spaces to which that is sent.
 	First *history.EventRef
 	To    []string
 }
@@ -102,11 +102,19 @@ func (s *stall) begin(since time.Time, known bool) {
 // maxStalled is of how many partitions the first commit that is not released is read, and stallPatience how long that may take.
 const maxStalled, stallPatience = 4, 500 * time.Millisecond
 
-// read reads the first commit that is not released, and sends something.
+// maxLooks is how many events are looked for in the lanes of their targets. A coordinator that ends has released some whose position it has not saved.
+const maxLooks = 64
+
+// read reads the first commit that sends an event which is not in the lane of its target.
 func (s *stall) read(ctx context.Context, bus Bus, p *fleet.Partition) {
 	ctx, cancel := context.WithTimeout(ctx, stallPatience)
 	defer cancel()
-	left := p.Unreleased
+	left, looks := p.Unreleased, 0
+	delivered := func(send *model.Send) bool {
+		looks++
+		_, is, err := bus.FindEvent(ctx, send.To, send.Stream, send.ID)
+		return is || err != nil // what is not known is not claimed
+	}
 	_ = bus.FollowLog(ctx, p.Number, p.Released, func(e model.LogEntry) { // what is not read is not said
 		if s.oldest.IsZero() {
 			s.oldest = e.Stored
@@ -116,20 +124,21 @@ func (s *stall) read(ctx context.Context, bus Bus, p *fleet.Partition) {
 		}
 		left--
 		if commit, err := e.Commit(); err == nil {
-			s.take(commit)
+			s.take(commit, delivered)
 		}
-		if s.First != nil || left == 0 {
+		if s.First != nil || left == 0 || looks >= maxLooks {
 			cancel()
 		}
 	})
 }
 
-// take takes what a commit has sent to other spaces.
-func (s *stall) take(commit *model.Commit) {
+// take takes what a commit has sent to other spaces and is not delivered.
+func (s *stall) take(commit *model.Commit, delivered func(*model.Send) bool) {
 	for i := range commit.Txs {
 		tx := &commit.Txs[i]
-		for _, send := range tx.Sends {
-			if send.To == commit.Space {
+		for k := range tx.Sends {
+			send := &tx.Sends[k]
+			if send.To == commit.Space || s.First == nil && delivered(send) {
 				continue
 			}
 			if s.First == nil && tx.Receipt != nil {

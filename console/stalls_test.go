@@ -84,11 +84,16 @@ func TestStall_BeginsWithTheEntry(t *testing.T) {
 func TestStall_NamesTheFirstThatSendsToOthers(t *testing.T) {
 	t.Parallel()
 	var s stall
-	s.take(&model.Commit{Space: "a", Txs: []model.Tx{{By: "handle tidy", Receipt: &model.Receipt{Event: "t1"}, Sends: []model.Send{{To: "a"}}}}})
+	delivered := func(send *model.Send) bool { return send.ID == "delivered" }
+	s.take(&model.Commit{Space: "a", Txs: []model.Tx{{By: "handle tidy", Receipt: &model.Receipt{Event: "t1"}, Sends: []model.Send{{To: "a"}}}}}, delivered)
 	if s.First != nil {
 		t.Errorf("what stays in its space is not released by a coordinator: %+v", s.First)
 	}
-	s.take(&model.Commit{Space: "a", Txs: []model.Tx{{By: "handle order", Receipt: &model.Receipt{Event: "o1"}, Sends: []model.Send{{To: "b"}, {To: "c"}, {To: "b"}, {To: "d"}, {To: "e"}, {To: "f"}}}}})
+	s.take(&model.Commit{Space: "a", Txs: []model.Tx{{By: "handle order", Receipt: &model.Receipt{Event: "o0"}, Sends: []model.Send{{To: "z", ID: "delivered"}}}}}, delivered)
+	if s.First != nil {
+		t.Errorf("what is in its lane is delivered, although its position is not saved: %+v", s.First)
+	}
+	s.take(&model.Commit{Space: "a", Txs: []model.Tx{{By: "handle order", Receipt: &model.Receipt{Event: "o1"}, Sends: []model.Send{{To: "b"}, {To: "c"}, {To: "b"}, {To: "d"}, {To: "e"}, {To: "f"}}}}}, delivered)
 	if want := "what order of space a sends to b, c, d and 2 others is the first that is not delivered"; s.Text() != want {
 		t.Errorf("%q, want %q", s.Text(), want)
 	}
