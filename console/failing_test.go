@@ -211,6 +211,38 @@ func TestOrigins_OfWhatIsRead(t *testing.T) {
 	}
 }
 
+// A circle over several spaces is on the pages of each of them, with a link to each document, and names no space that the visitor does not see.
+func TestCircles_AreOnThePagesOfTheirSpaces(t *testing.T) {
+	g := status.Figures{Unsettled: []status.Unsettled{
+		{Space: "heat", Nodes: []string{"setting"}, Count: 1, Through: []string{"heat/setting", "vent/opening"}},
+		{Space: "ring", Nodes: []string{"a"}, Count: 1, Way: []string{"a", "a"}},
+	}}
+	for _, c := range []struct{ space, hides, steps, title string }{
+		{"heat", "", "heat/setting /spaces/heat/graph?why=setting vent/opening /spaces/vent/graph?why=opening", "heat and vent derive from each other and do not converge"},
+		{"vent", "", "heat/setting /spaces/heat/graph?why=setting vent/opening /spaces/vent/graph?why=opening", "vent and heat derive from each other and do not converge"},
+		{"heat", "vent", "heat/setting /spaces/heat/graph?why=setting another space", "heat and another space derive from each other and do not converge"},
+		{"ring", "", "", ""}, // its graph has the way round
+		{"wall", "", "", ""},
+	} {
+		var steps []string
+		list := circlesOf(reporting(&g), c.space, hiding(c.hides))
+		for _, one := range list {
+			for _, s := range one.Steps {
+				steps = append(steps, strings.TrimSpace(s.Text()+" "+s.URL))
+			}
+		}
+		if got := strings.Join(steps, " "); got != c.steps {
+			t.Errorf("%s that hides %q: %q", c.space, c.hides, got)
+		}
+		if title, state := titleOf(c.space, "well", "clean", list); c.title != "" && (title != c.title || state != "invalid") || c.title == "" && title != "well" {
+			t.Errorf("%s that hides %q: %q, %s", c.space, c.hides, title, state)
+		}
+		if title, _ := titleOf(c.space, "a handler failed", "failed", list); title != "a handler failed" {
+			t.Errorf("%s: %q hides what has failed", c.space, title)
+		}
+	}
+}
+
 // hiding is a visitor that does not see a space.
 type hiding string
 

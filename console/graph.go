@@ -177,14 +177,16 @@ func (g *graphView) load(ctx context.Context) (*shown, error) {
 		} else if text := askedInVain(err); !strings.HasPrefix(text, "no worker") {
 			sum.Note = text
 		}
-		out.Parts = []part{tabs, {ID: "origins", Template: "space-origins", Data: []origin(nil)}, {ID: "summary", Template: "graph-summary", Data: sum}, {ID: "graph", Template: "graph-drawing", Data: (*graphDrawing)(nil)}, {ID: "nodes", Template: "graph-list", Data: &graphList{}}, {ID: "why", Template: "graph-why", Data: g.why(ctx, why)}}
+		out.Parts = []part{tabs, {ID: "origins", Template: "space-origins", Data: []origin(nil)}, {ID: "circles", Template: "space-circles", Data: []circle(nil)}, {ID: "summary", Template: "graph-summary", Data: sum}, {ID: "graph", Template: "graph-drawing", Data: (*graphDrawing)(nil)}, {ID: "nodes", Template: "graph-list", Data: &graphList{}}, {ID: "why", Template: "graph-why", Data: g.why(ctx, why)}}
 		return out, nil
 	}
 	origins := g.c.origins(ctx, g.space, whole, g.q.visitor)
-	g.show(whole, sum, out, tabs, part{ID: "origins", Template: "space-origins", Data: origins})
+	circles := g.c.circles(ctx, g.space, g.q.visitor)
+	g.show(whole, sum, out, tabs, part{ID: "origins", Template: "space-origins", Data: origins}, part{ID: "circles", Template: "space-circles", Data: circles})
 	if len(origins) > 0 && out.State != "failed" && out.State != "invalid" {
 		out.Title, out.State = originTitle(g.space, origins), "waiting"
 	}
+	out.Title, out.State = titleOf(g.space, out.Title, out.State, circles)
 	out.Parts = append(out.Parts, part{ID: "why", Template: "graph-why", Data: g.why(ctx, why)})
 	return out, nil
 }

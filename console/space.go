@@ -246,12 +246,15 @@ func (s *spaceView) load(ctx context.Context) (*shown, error) {
 	}
 	out := &shown{Name: s.space, CLI: "settle get " + s.space, Crumbs: []crumb{{"Spaces", "/spaces"}}}
 	origins := s.c.origins(ctx, s.space, a.Graph, s.q.visitor)
-	out.Title, out.State = s.title(ctx, a, origins)
+	circles := s.c.circles(ctx, s.space, s.q.visitor)
+	title, state := s.title(ctx, a, origins)
+	out.Title, out.State = titleOf(s.space, title, state, circles)
 	tabs := tabsOf(s.c, s.space, "documents")
 	out.Parts = []part{
 		{ID: "tabs", Template: "space-tabs", Data: tabs},
 		{ID: "about", Template: "space-about", Data: s.about(ctx, a)},
 		{ID: "origins", Template: "space-origins", Data: origins},
+		{ID: "circles", Template: "space-circles", Data: circles},
 		{ID: "documents", Template: "space-documents", Data: s.documents(a)},
 		{ID: "lane", Template: "space-lane", Data: lane},
 		{ID: "timers", Template: "space-timers", Data: map[string]any{"Rows": s.timers(), "Space": s.space}},
