@@ -331,6 +331,10 @@ func TestIncident_ALostTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("/spaces/a/events/order/o1", "of the 3 events that o1 caused failed")
+	w.want("/spaces?q=o1", 200, "“o1” is an event", "of stream order was sent to space")
+	if found := link(w.want("/spaces?q=o1", 200), "o1"); found != "/spaces/a/events/order/o1" {
+		t.Errorf("the search for the event leads to %q", found)
+	}
 	page := w.clicks("Spaces", "a", "order")
 	w.names(page, trace[:11])
 	w.names(w.clicks("Spaces", "a", "order", "bank · pay"), trace[:11])

@@ -176,7 +176,7 @@ func TestSpaces_TenThousand(t *testing.T) {
 	w.want("/spaces?q=tenant-0040", 200, "1–10 of 10", "tenant-00407 stuck no light")
 	w.want("/spaces?state=stuck", 200, "1–20 of 20")
 	w.want("/spaces?page=999", 200, "9,901–10,000 of 10,000")
-	w.want("/spaces?q=nothing", 200, "No space is called")
+	w.want("/spaces?q=nothing", 200, "No space or event is called like")
 
 	// The workers name the others when they are asked: then each is listed, found, and part of one line on the overview.
 	all := slices.Clone(f.Stuck)

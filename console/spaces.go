@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
@@ -53,6 +55,8 @@ type spacesData struct {
 	Hosted, Deployed bool
 	// Unnamed is how many spaces are stuck besides those in the list: some of their workers did not answer.
 	Unnamed int
+	// Events are those whose id is the query, if no space is called so.
+	Events []history.EventRef
 }
 
 // filter is a link that filters the list.
@@ -124,7 +128,11 @@ func (c *Console) spaces(ctx context.Context, q *query) (*shown, error) {
 	case d.All == 0:
 		s.Title, s.State = "There are no spaces yet", "dormant"
 	case text != "" && len(found) == 0:
-		s.Title, s.State = fmt.Sprintf("No space is called like “%s”", cut(q.Param("q"), 40)), "dormant"
+		if d.Events = c.eventsCalled(ctx, strings.TrimSpace(q.Param("q")), q.visitor); len(d.Events) > 0 {
+			s.Title, s.State = fmt.Sprintf("“%s” is an event", cut(q.Param("q"), 40)), "clean"
+			break
+		}
+		s.Title, s.State = fmt.Sprintf("No space or event is called like “%s”", cut(q.Param("q"), 40)), "dormant"
 	case stuck == 1:
 		s.Title, s.State = "1 space is stuck", "parked"
 	case stuck > 1:
@@ -138,6 +146,28 @@ func (c *Console) spaces(ctx context.Context, q *query) (*shown, error) {
 		s.CLI += " '" + q.Param("q") + "*'"
 	}
 	return s, nil
+}
+
+// maxFound is how many events of one id are listed, and findPatience how long they are looked for in the lanes.
+const maxFound, findPatience = 20, 2 * time.Second
+
+// eventsCalled returns the events in lanes that have an id, of spaces that the visitor may read. One that a space has sent to itself is in no lane.
+func (c *Console) eventsCalled(ctx context.Context, id string, v sight) (list []history.EventRef) {
+	if model.CheckAnyEventID(id) != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, findPatience)
+	defer cancel()
+	found, _ := c.cfg.Bus.FindEvents(ctx, "", id) // those of the lanes that could be read
+	for i := range found {
+		if m := &found[i]; v.SeesSpace(m.Space) && v.MayReadAll(m.Space) == nil && len(list) < maxFound {
+			list = append(list, history.EventRef{Space: m.Space, Stream: m.Stream, Event: m.ID})
+		}
+	}
+	slices.SortFunc(list, func(a, b history.EventRef) int {
+		return cmp.Or(cmp.Compare(a.Space, b.Space), cmp.Compare(a.Stream, b.Stream))
+	})
+	return list
 }
 
 // Words for how spaces are.
